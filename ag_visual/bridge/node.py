@@ -194,6 +194,30 @@ class TorchNode:
                 return None if value is None else array_of(value)
             return None
 
+    def saved_arrays(self, most: int) -> list[tuple[str, bool, Any]]:
+        """Name, whether it is its own output, and array of each saved tensor that is there."""
+        found = []
+        with DisableTorchFunction():
+            function = self.function() if self.saved else None
+            if function is None:
+                return []
+            own = {each.name: each.own for each in self.saved if each.kind == "tensor"}
+            for name, raw_name, attribute in kinds[self.kind].tensors:
+                try:
+                    raw = getattr(function, raw_name)
+                    several = type(raw) is tuple
+                    if any(part.unpack_hook for part in (raw if several else (raw,))):
+                        continue
+                    value = getattr(function, attribute)
+                    parts = enumerate(value) if several else ((None, value),)
+                    for i, part in parts:
+                        each = name if i is None else f"{name}[{i}]"
+                        if each in own and part is not None and part.numel() <= most:
+                            found.append((each, own[each], array_of(part)))
+                except (RuntimeError, TypeError):  # given back, written since; without values
+                    continue
+        return found
+
     @property
     def hooked(self) -> bool:
         """Whether `hook_fields` may find any."""

@@ -168,6 +168,8 @@ class Node:
         """torch's name of the operation, such as 'MulBackward0'."""
         return type(self).__name__
 
+    kind = property(type)  # in C, as it is asked of all nodes of a graph
+
     def __repr__(self) -> str:
         return f"<{type(self).__name__} object at {id(self):#x}>"
 
@@ -226,6 +228,10 @@ class Node:
             return value
         part = value[int(index)] if isinstance(value, tuple) and int(index) < len(value) else None
         return getattr(part, "_array", part)
+
+    def saved_arrays(self, most: int) -> list[tuple[str, bool, Any]]:
+        """Name, whether it is its own output, and array of each saved tensor that is there."""
+        return saved.arrays(self, most)
 
     @property
     def hooked(self) -> bool:

@@ -12,6 +12,8 @@ from threading import get_ident
 from typing import Any
 from weakref import ref
 
+from numpy import ndarray
+
 from ag_visual.core import modes, saved_packed
 from ag_visual.core.diagnosis import checksum, errors, variable_names
 from ag_visual.core.saved_packed import Packed
@@ -304,6 +306,37 @@ class _Slots(dict[tuple[str, ...], tuple[tuple[str, str, str, str], ...]]):
 
 
 _slots = _Slots()
+
+
+def arrays(node: Any, most: int) -> list[tuple[str, bool, Any]]:
+    """(name, whether it is the node's own output, whole array) of what it saved and still has.
+
+    most: elements of the largest that is given.
+    """
+    found: list[tuple[str, bool, Any]] = []
+    for name, slot, owner_slot, _ in _slots[node.saved_names]:
+        value = getattr(node, slot)
+        if value is None:
+            continue
+        if isinstance(value, tuple):
+            for i, part in enumerate(value):
+                if isinstance(part, (_tensor_type, OwnOutput)):
+                    array = whole(part._array)
+                    if array.size <= most:
+                        found.append((f"{name}[{i}]", isinstance(part, OwnOutput), array))
+            continue
+        own = not isinstance(value, _tensor_type)
+        if not own:
+            array = value._array
+        elif isinstance(value, Packed) or getattr(node, owner_slot, None) is None:
+            continue
+        else:
+            array = value.array if isinstance(value, OwnValue) else value
+        if type(array) is not ndarray:
+            array = whole(array)
+        if array.size <= most:
+            found.append((name, own, array))
+    return found
 
 
 def report_node(node: Any, log: EventLog | None = None) -> None:

@@ -78,11 +78,20 @@ class LiveNode(Protocol):
     def name(self) -> str:
         """The operation as torch names it, such as 'MulBackward0'."""
 
+    @property
+    def kind(self) -> Any:
+        """What it shares with all nodes of its operation, which have one name; hashable."""
+
     def saved_fields(self) -> list[SavedField]:
         """Everything that it saved, without values."""
 
     def saved_array(self, name: str) -> Any:
         """The saved array of a name from `saved_fields` (see `whole`); None where it is gone."""
+
+    def saved_arrays(self, most: int) -> list[tuple[str, bool, Any]]:
+        """Of each saved tensor that is still there, of at most so many elements: its name, whether
+        it is the node's own output, and its array, of all slices. Asked of many nodes.
+        """
 
     @property
     def hooked(self) -> bool:

@@ -109,7 +109,7 @@ class EventLog:
 
     What waits in it is hardly seen by the garbage collector: bytes in place of tuples, fields of
     runs, leaves and writes one after the other, and one weak reference to each node, which is there
-    (`keep`) before its record is.
+    (`keep`) before its record is. A reader may take those out early that are dead.
     """
 
     __slots__ = (
@@ -208,7 +208,8 @@ class EventLog:
     @property
     def nodes_waiting(self) -> int:
         """How many nodes are in it."""
-        return len(self.refs) + len(self.late)
+        told = sum([len(stream.records) for stream in list(self.nodes.values())])
+        return told + len(self.leaves) // LEAF + len(self.late)
 
     @property
     def waiting(self) -> int:

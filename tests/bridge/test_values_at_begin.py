@@ -8,9 +8,14 @@ from typing import Any
 import pytest
 
 import ag_visual
+from ag_visual.bridge.node import TorchNode
+from ag_visual.engine.task import GraphTask, dependencies
+from ag_visual.events import live
+from ag_visual.observe.diagnose.odd_values import OddValues
 from ag_visual.observe.record.held_gradients import MOST, HeldGradients
 
 from ..oracle import torch
+from ..work import counted
 
 
 @pytest.fixture(params=["ag_visual", "torch"])
@@ -62,6 +67,56 @@ def test_a_loss_that_is_not_finite_has_its_whole_graph_looked_through_once(engin
     assert {row["task"] for row in rows} == {rows[0]["task"]}
     assert {row["name"] for row in rows} == {"self", "result"}, "of the product, tanh, the square"
     assert rows[0]["nan"] == 1, "the data itself, before what was made of it"
+
+
+def test_kept_arrays_are_those_that_fields_tell_of(engine: Any) -> None:
+    x = engine.tensor([0.5, 2.0], requires_grad=True)
+    y = engine.tensor([3.0, 4.0])
+    for made in (x * y, x.exp(), engine.cat([x, y]), x / y, engine.where(x > 1, x, y), x.sum()):
+        node = made.grad_fn
+        if engine is torch:
+            node = live.engines[0].node_of(made)
+        fields = {f.name: f.own_output for f in node.saved_fields() if f.kind == "tensor"}
+        assert {name: own for name, own, _ in node.saved_arrays(100)} == fields
+        for name, _, array in node.saved_arrays(100):
+            assert (array == node.saved_array(name)).all()
+        assert node.saved_arrays(0) == []
+
+
+def test_what_hooks_have_packed_is_left_packed_as_a_backward_begins() -> None:
+    unpacked: list[object] = []
+
+    def unpack(kept: object) -> object:
+        unpacked.append(kept)
+        return kept
+
+    with ag_visual.watch(torch):
+        x = torch.ones(2, requires_grad=True)
+        with torch.autograd.graph.saved_tensors_hooks(lambda t: t, unpack):
+            y = x.log()
+        node = live.engines[0].node_of(y)
+        assert isinstance(node, TorchNode)
+        assert node.saved_arrays(100) == []
+        assert not unpacked
+        y.sum().backward()
+        assert len(unpacked) == 1, "by torch itself"
+
+
+def test_what_is_looked_at_grows_with_kinds_of_nodes_not_with_nodes() -> None:
+    x, y = ag_visual.ones(2, requires_grad=True), ag_visual.ones(2)
+    odd = OddValues()
+
+    def calls(length: int) -> int:
+        h = x
+        for _ in range(length):
+            h = h * y
+        task = GraphTask()
+        task.starts, task.call_site = [(h.grad_fn, 0)], None
+        task.counts = dependencies(task.starts)
+        return counted(lambda: odd.of(task))[1]
+
+    calls(20)
+    assert calls(220) == calls(20)
 
 
 def test_a_power_needs_what_its_exponent_asks_for(engine: Any) -> None:

@@ -461,6 +461,26 @@ def test_encoding_calls_no_function_for_each_event():
     assert calls < events
 
 
+def test_references_to_nodes_that_are_gone_do_not_pile_up(recorder):
+    """The garbage collector would walk over one for each node of all that waits to be encoded."""
+    x = leaf(1.0)
+    recorder.start()
+    for _ in range(100):
+        h = x
+        for _ in range(20):
+            h = h * x
+        h.backward()
+    alive = [x * 2 for _ in range(600)]
+    (x * 3).backward()
+    log = recorder._log
+    assert len(log.refs) < 2 * (len(alive) + recorder_module.CROWD)
+    assert log.nodes_waiting >= 2600
+    recorder.drain()
+    assert len(tables(recorder)["nodes"]["seq"]) == 2601
+    assert {y.grad_fn.seq for y in alive} <= set(recorder.alive().tolist())
+    assert recorder.node(alive[0].grad_fn.seq) is alive[0].grad_fn
+
+
 def test_a_drain_ends_though_the_program_runs_on(recorder, monkeypatch):
     x = leaf(1.0)
     recorder.start()

@@ -63,6 +63,13 @@ class Step:
     def saved_array(self, name: str) -> Any:
         return self.saved if name == "x" else None
 
+    def saved_arrays(self, most: int) -> list[tuple[str, bool, Any]]:
+        return [] if self.saved is None else [("x", False, self.saved)]
+
+    @property
+    def kind(self) -> str:
+        return self.name()
+
     @property
     def hooked(self) -> bool:
         return bool(self.hooks)

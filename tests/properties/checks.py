@@ -16,6 +16,7 @@ from ag_visual.core.tensor import Tensor, from_array
 from ag_visual.dispatch import op_node, table
 from ag_visual.dispatch.memory_overlap import repeats
 from ag_visual.dispatch.table import raw_numpy, traced
+from ag_visual.events.live import whole
 
 from ..near import assert_near
 from .cases import Array, Call, arguments, carrying, cotangents, host, listed, run
@@ -273,8 +274,14 @@ def saved_of(outputs: list[Tensor]) -> list[Any]:
     """What the nodes of outputs saved, comparable: names, kinds, shapes, values."""
     found: list[Any] = []
     for node in {id(o.grad_fn): o.grad_fn for o in outputs if o.grad_fn is not None}.values():
+        arrays = {name: (own, array) for name, own, array in node.saved_arrays(1 << 20)}
+        assert set(arrays) == {f.name for f in node.saved_fields() if f.kind == "tensor"}
         for field in node.saved_fields():
             array = node.saved_array(field.name)
+            if field.name in arrays:
+                own, same = arrays[field.name]
+                assert own == field.own_output
+                assert same is whole(array)
             kept = None if array is None or not hasattr(array, "shape") else array.tolist()
             found.append((type(node), *field[:5], field.own_output, repr(field.value), repr(kept)))
     return found

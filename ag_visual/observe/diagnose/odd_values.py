@@ -6,13 +6,14 @@ all others where what lies near the loss is not finite, once for each row of suc
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 
 from ag_visual.arrays.quiet import quietly
-from ag_visual.events.live import LiveBackward, LiveNode, whole
+from ag_visual.events.live import LiveBackward, LiveNode
 
 LARGEST: Final = 1 << 20
 """Elements of the largest tensor that is looked at."""
@@ -20,6 +21,10 @@ MOST: Final = 64
 """Saved tensors that are told of one backward, those made first."""
 NEAR: Final = 8
 """Nodes from the loss on that are looked at to see whether it is finite."""
+_KINDS: Final = 1024
+"""Kinds of nodes that are remembered: programs may make new ones all the time."""
+_F32: Final = np.dtype(np.float32)
+_F64: Final = np.dtype(np.float64)
 _NOWHERE: Final = object()
 _ELEMENTS: Final = 1 << 24
 """Elements looked at in a graph whose loss is not finite."""
@@ -44,7 +49,7 @@ def _positive(array: Any) -> bool:
 
 
 def _nonzero(array: Any) -> bool:
-    return bool(array.all() and np.isfinite(array).all())
+    return bool(array.all() and _finite(array))
 
 
 def _not_negative(array: Any) -> bool:
@@ -56,10 +61,14 @@ def _inside(array: Any) -> bool:
 
 
 def _finite(array: Any) -> bool:
+    if array.dtype is _F32 or array.dtype is _F64:
+        flat = array.ravel("K")
+        if flat.dot(flat) < np.inf:  # in one call; squares leave the range before their numbers
+            return True
     return bool(np.isfinite(array).all())
 
 
-_EDGES: Final[dict[str, tuple[str, Callable[[Any], bool]]]] = {
+_SAVED: Final[dict[str, tuple[str, Callable[[Any], bool]]]] = {
     **dict.fromkeys(("LogBackward0", "Log2Backward0", "Log10Backward0"), ("self", _positive)),
     "PowBackward0": ("self", _nonzero),  # or what its exponent asks for
     **dict.fromkeys(("AcosBackward0", "AsinBackward0", "AtanhBackward0"), ("self", _inside)),
@@ -79,6 +88,34 @@ _GIVE: Final = {"LogBackward0", "Log2Backward0", "Log10Backward0", "DivBackward0
 """What these give is not finite there: the others have such a derivative, or save it."""
 
 
+class _Edge(NamedTuple):
+    """What tells of the edge of an op: the saved tensor, the test, whether the op gives it on."""
+
+    name: str
+    fine: Callable[[Any], bool]
+    given: bool
+
+
+class _Edges:
+    """By the kind of a node: a graph has many nodes and few kinds."""
+
+    def __init__(self) -> None:
+        self._known: dict[Any, _Edge | None] = {}
+
+    def of(self, nodes: Iterable[LiveNode]) -> dict[Any, _Edge | None]:
+        """Those of the kinds of these nodes."""
+        kinds, known = set(map(_kind, nodes)), self._known
+        if not kinds <= known.keys():
+            if len(known) > _KINDS:
+                known.clear()
+            for node in nodes:
+                if node.kind not in known:
+                    name = node.name()
+                    found = _SAVED.get(name)
+                    known[node.kind] = found and _Edge(*found, name in _GIVE)
+        return {kind: known[kind] for kind in kinds}
+
+
 class OddValues:
     """Looks through the graphs of backwards that begin, one after the other."""
 
@@ -86,60 +123,73 @@ class OddValues:
         # The code that called the last one, where its loss was not finite: a cell that runs again
         # is another code.
         self._odd: Any = None
+        self._edges = _Edges()
 
     def new_in(self, task: LiveBackward) -> bool:
         """Whether its loss is not finite, and that of the one before of the same code was."""
-        if _near_finite(task):
+        if quietly(_near_finite, task, self._edges.of(task.counts)):
             self._odd = None
             return False
         return _code_of(task) is not self._odd
 
     def of(self, task: LiveBackward) -> list[Odd]:
         """What its nodes saved that is odd, those made first."""
-        code = None if _near_finite(task) else _code_of(task)
+        return quietly(self._of, task)
+
+    def _of(self, task: LiveBackward) -> list[Odd]:
+        edges = self._edges.of(task.counts)
+        code = None if _near_finite(task, edges) else _code_of(task)
         if code is not None and code is not self._odd:
-            found = _all_of(task.counts)
-        else:
+            found = _all_of(task.counts, edges)
+        elif any(edges.values()):
             found = [
                 row
                 for node in task.counts
-                if (edge := _EDGES.get(node.name())) is not None
-                for row in _of_node(node, edge[0], edge[1])
+                if (edge := edges[node.kind]) is not None
+                for row in _of_node(node, edge)
             ]
+        else:
+            found = []
         self._odd = code
-        found.sort(key=lambda row: row.seq)
+        found.sort(key=_seq)
         return found[:MOST]
+
+
+_kind: Final = operator.attrgetter("kind")
+_seq: Final = operator.attrgetter("seq")
 
 
 def _code_of(task: LiveBackward) -> Any:
     return (task.call_site or (_NOWHERE,))[0]
 
 
-def _array(node: LiveNode, name: str) -> Any:
-    """A saved array of floating point numbers that is looked at without much ado; or None."""
+def _arrays(node: LiveNode) -> list[tuple[str, bool, Any]]:
+    """Saved arrays of floating point numbers that are looked at without much ado."""
     try:
-        array = whole(node.saved_array(name))
+        found = node.saved_arrays(LARGEST)
     except (LookupError, RuntimeError):  # gone, or without values: inside of a transform
-        return None
-    plain = type(array) is np.ndarray and array.dtype.kind not in "biuSV"
-    return array if plain and 0 < array.size <= LARGEST else None
+        return []
+    return [each for each in found if _plain(each[2])] if found else found
 
 
-def _of_node(node: LiveNode, name: str, fine: Callable[[Any], bool]) -> Iterator[Odd]:
-    if name == "self" and fine is _nonzero:
-        power = _power(node)
-        if power is None:
-            return
-        fine = power
-    shape = node.output_meta[0][0]
-    array = _array(node, name) if np.prod(shape, dtype=np.float64) <= LARGEST else None
-    if array is not None and not _is(fine, array):
-        yield _counted(node.seq, name, name == "result", array)
+def _plain(array: Any) -> bool:
+    return type(array) is np.ndarray and array.dtype.kind not in "biuSV" and array.size > 0
+
+
+def _of_node(node: LiveNode, edge: _Edge) -> Iterator[Odd]:
+    power = edge.name == "self" and edge.fine is _nonzero
+    for name, own, array in _arrays(node):
+        # All powers take what is positive: that is less to ask than the exponent.
+        if name != edge.name or _is(_positive if power else edge.fine, array):
+            continue
+        if power and ((needed := _power(node)) is None or _is(needed, array)):
+            continue
+        yield _counted(node.seq, name, own, array)
 
 
 def _is(fine: Callable[[Any], bool], array: Any) -> bool:
     """Whether nothing is odd; complex numbers have no order."""
-    return bool(quietly(_finite if array.dtype.kind == "c" else fine, array))
+    return (_finite if array.dtype.kind == "c" else fine)(array)
 
 
 def _power(node: LiveNode) -> Callable[[Any], bool] | None:
@@ -163,54 +213,49 @@ def _counted(seq: int, name: str, own: bool, array: Any) -> Odd:
     return Odd(seq, name, own, int(array.size), nan, inf, zero, below, beyond)
 
 
-def _tensors(node: LiveNode) -> Iterator[tuple[str, bool, Any]]:
-    for field in node.saved_fields():
-        size = np.prod(field.shape or (), dtype=np.float64)
-        if field.kind == "tensor" and not field.freed and size <= LARGEST:
-            array = _array(node, field.name)
-            if array is not None:
-                yield field.name, field.own_output, array
-
-
-def _near_finite(task: LiveBackward) -> bool:
+def _near_finite(task: LiveBackward, edge_of: dict[Any, _Edge | None]) -> bool:
     """Whether what the nodes next to the roots saved, and gave by that, is finite.
 
     Below a node that saved a value of the graph nothing is looked at: a pass pays for one or two.
     """
     pending = [edge[0] for edge in task.starts]
     seen = set(pending)
+    looked_at: dict[int, Any] = {}  # arrays by their ids, which are theirs as long as they live
     for node in pending:  # it grows
         if node.leaf:
             continue
-        edge = _EDGES.get(node.name())
-        edges = node.next_functions
+        edge = edge_of[node.kind]
         known = False
-        for name, own, array in _tensors(node):
-            given = edge is not None and edge[0] == name and node.name() in _GIVE
-            if not (_is(edge[1], array) if edge is not None and given else _finite(array)):
-                return False
+        for name, own, array in _arrays(node):
+            given = edge is not None and edge.given and edge.name == name
+            if given or id(array) not in looked_at:
+                if not (_is(edge.fine, array) if edge is not None and given else _finite(array)):
+                    return False
+                looked_at[id(array)] = array
             # Of two factors the one that is saved may be a constant.
-            known = known or own or (name == "self" and edges[0][0] is not None)
-        for below, _ in () if known else edges:
+            known = known or own or (name == "self" and node.next_functions[0][0] is not None)
+        if known or len(pending) >= NEAR:
+            continue
+        for below, _ in node.next_functions:
             if below is not None and below not in seen and len(pending) < NEAR:
                 seen.add(below)
                 pending.append(below)
     return True
 
 
-def _all_of(nodes: Iterable[LiveNode]) -> list[Odd]:
+def _all_of(nodes: Iterable[LiveNode], edge_of: dict[Any, _Edge | None]) -> list[Odd]:
     """Every saved tensor with a number that is not finite, and those at the edges of ops."""
     found: list[Odd] = []
     left = _ELEMENTS
-    for node in sorted(nodes, key=lambda node: node.seq):
+    for node in sorted(nodes, key=_seq):
         if node.leaf:
             continue
-        edge = _EDGES.get(node.name())
-        for name, own, array in _tensors(node):
+        edge = edge_of[node.kind]
+        for name, own, array in _arrays(node):
             left -= array.size
             if left < 0:
                 return found
-            fine = edge[1] if edge is not None and edge[0] == name else _finite
+            fine = edge.fine if edge is not None and edge.name == name else _finite
             if not _is(fine, array):
                 found.append(_counted(node.seq, name, own, array))
     return found

@@ -10,6 +10,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
+import numpy as np
+
 from ag_visual.events.live import LiveNode
 
 MOST: Final = 64
@@ -53,7 +55,7 @@ class HeldGradients:
             ref = weakref.ref(node.variable)
             key = id(ref)
             looked += standing is not None
-            if standing is None or looked > MOST or not standing[1].any():
+            if standing is None or looked > MOST or not np.count_nonzero(standing[1]):
                 leaves.pop(key, None)
                 continue
             known = leaves.get(key)

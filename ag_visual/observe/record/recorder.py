@@ -62,6 +62,10 @@ TOO_LONG: Final = 100_000
 """Undrained nodes (about 0.5 kB each with their runs) at which a backward first drains them."""
 
 
+CROWD: Final = 256
+"""References to nodes that wait in the log whatever became of them."""
+
+
 _is_leaf: Final = operator.attrgetter("leaf")
 
 
@@ -146,6 +150,7 @@ class Recorder:
         self._missed = 0  # backwards since the last one that was recorded
         self.on_scope_end: Callable[[], None] | None = None
         self._log = EventLog(HookEffect)
+        self._crowded = CROWD  # references in the log from which on dead ones are sought
         self._dead: deque[_NodeRef] = deque()
         self._live: dict[int, _NodeRef] = {}
         self._unnamed: dict[int, tuple[weakref.ref[Any], list[int]]] = {}
@@ -251,8 +256,8 @@ class Recorder:
     def _begin(self, task: LiveBackward, frame: FrameType | None) -> list[LiveNode]:
         """Tell what a backward begins with that nobody has told yet; the leaves it may reach."""
         log = self._log
-        if log.nodes_waiting > TOO_LONG:
-            self.drain()
+        if len(log.refs) + len(log.late) > self._crowded:
+            self._make_room(log)
         since, live, ref = self._since, self._live, weakref.ref
         older = [edge[0] for edge in task.starts if edge[0].seq < since]
         sinks, keys = [], []
@@ -279,6 +284,20 @@ class Recorder:
         if modes.duals:
             self.tangents.keep(task.counts)
         return sinks
+
+    def _make_room(self, log: EventLog) -> None:
+        """Leave out references to nodes that are gone: the garbage collector walks over all that
+        live for long, and who takes what is in the log asks for those alone that are alive.
+        """
+        if log.nodes_waiting > TOO_LONG:
+            self.drain()
+            return
+        with self._lock:
+            refs = log.refs
+            end = len(refs)
+            alive = [ref for ref in refs[:end] if ref() is not None]
+            refs[:end] = alive
+            self._crowded = 2 * (len(alive) + len(log.late)) + CROWD
 
     def _tell_values(self, task: LiveBackward, sinks: list[LiveNode]) -> None:
         """Tell what is odd in what the graph saved, and gradients that were there before."""
@@ -429,6 +448,7 @@ class Recorder:
         leaves = _emptied(log.leaves, LEAF)
         writes = _emptied(log.writes, WRITE)
         (refs,) = _emptied(log.refs, 1)
+        self._crowded = CROWD
         taken = _Taken(nodes, events, runs, leaves, writes, refs)
         return self._of_others(taken) if self.ignored else taken
 
