@@ -66,3 +66,12 @@ def test_softplus_is_the_identity_beyond_its_threshold(run: Callable[..., Any]) 
     x = numpy.array([1.0, 2.0, 3.0])
     found = run(activation.softplus, x, 2.0, 3.0)
     agree(found, torch.nn.functional.softplus(theirs(x), 2.0, 3.0))
+
+
+@pytest.mark.parametrize("kind", ["float32", "float64"])
+def test_many_numbers_are_compared_with_zero_as_a_few_are(kind: str) -> None:
+    odd = [numpy.nan, -numpy.nan, numpy.inf, -numpy.inf, -0.0, 0.0, -1e-40, 1.5, -1.5]
+    for size in (activation._LONG - 1, activation._LONG, activation._LONG + 5000):
+        x = numpy.resize(numpy.array(odd, kind), size)
+        found = activation.positive_part(numpy, x)
+        assert found.tobytes() == numpy.maximum(numpy.zeros((), kind), x).tobytes()

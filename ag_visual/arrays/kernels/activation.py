@@ -26,6 +26,7 @@ _ZEROS = {
     each: numpy.zeros((), each)
     for each in map(numpy.dtype, ("float32", "float64", ml_dtypes.bfloat16))
 }
+_LINES = {each: numpy.zeros(1 << 12, each) for each in map(numpy.dtype, ("float32", "float64"))}
 # The integers of the same size, and the number 1 as one of them.
 _BITS = {
     numpy.dtype(f"float{size}"): (numpy.dtype(f"int{size}"), numpy.array(1, f"int{size}"))
@@ -33,6 +34,7 @@ _BITS = {
 }
 _INT8 = numpy.dtype(numpy.int8)
 _MANY = 256
+_LONG = 1 << 13
 
 
 def at_least(xp: Any, self: Array, bound: Any) -> Array:
@@ -61,7 +63,26 @@ def positive_part(xp: Any, self: Array) -> Array:
     """max(x, 0), NaN where x is."""
     # NumPy takes an array of no dimensions quicker than a Python number.
     zero = _ZEROS.get(self.dtype) if xp is numpy else None
-    return at_least(xp, self, 0) if zero is None else xp.maximum(zero, self)
+    if zero is None:
+        return at_least(xp, self, 0)
+    line = _LINES.get(self.dtype)
+    if line is None or self.size < _LONG or not self.flags.c_contiguous:
+        return xp.maximum(zero, self)
+    return _beside_lines(line, self)
+
+
+def _beside_lines(line: Array, self: Array) -> Array:
+    """maximum(line, self) where `line` holds one number: beside a lone one it takes three times."""
+    result = numpy.empty_like(self)
+    flat, there = self.reshape(-1), result.reshape(-1)
+    rest = flat.size % line.size
+    whole = flat.size - rest
+    if whole:
+        rows = there[:whole].reshape(-1, line.size)
+        numpy.maximum(line, flat[:whole].reshape(-1, line.size), out=rows)
+    if rest:
+        numpy.maximum(line[:rest], flat[whole:], out=there[whole:])
+    return result
 
 
 def where_above(xp: Any, self: Array, threshold: Any, values: Array) -> Array:

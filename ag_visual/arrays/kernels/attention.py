@@ -7,12 +7,13 @@ the weights again from the logarithms of their sums. Source: Dao et al., FlashAt
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy
 
 from ag_visual.arrays.backend import Array
-from ag_visual.arrays.kernels.rows import by_column, row_products, row_sums
+from ag_visual.arrays.kernels.rows import row_products, row_sums
 from ag_visual.arrays.kernels.softmax import LEAST, MOST
 
 
@@ -24,22 +25,42 @@ def _turned(x: Array) -> Array:
     return x.swapaxes(-1, -2)
 
 
-def _scores(
-    xp: Any, query: Array, key: Array, mask: Array | None, is_causal: bool, scale: float
-) -> Array:
-    """query key^T * scale, with the mask added (numbers) or -inf where it is False."""
-    scores = xp.matmul(query * scale, _turned(key))
+def _masked(xp: Any, scores: Array, mask: Array | None, is_causal: bool) -> Array:
+    """The scores with the mask added (numbers) or -inf where it is False; they may be changed."""
     if is_causal:
-        mask = xp.tri(query.shape[-2], key.shape[-2], dtype=bool)
-    if mask is not None and mask.dtype.kind == "b":
+        xp.copyto(scores, -xp.inf, where=_future(xp, *scores.shape[-2:]))
+    elif mask is not None and mask.dtype.kind == "b":
         scores = xp.where(mask, scores, xp.asarray(-xp.inf, scores.dtype))
     elif mask is not None:
         scores += mask
     return xp.ascontiguousarray(scores)
 
 
-def _flat(x: Array) -> Array:
-    return x.reshape(-1, x.shape[-1])
+def _future(xp: Any, queries: int, keys: int) -> Array:
+    """True where a key comes after the query."""
+    if xp is numpy and queries * keys <= _KEPT:
+        return _known_future(queries, keys)
+    return ~xp.tri(queries, keys, dtype=bool)
+
+
+_KEPT = 1 << 16
+
+
+@functools.lru_cache(maxsize=16)
+def _known_future(queries: int, keys: int) -> Array:
+    return ~numpy.tri(queries, keys, dtype=bool)
+
+
+def _less(xp: Any, a: Array, b: Array, column: Array, factor: float = 1.0) -> Array:
+    """factor * a b^T - column, in one product: subtracting takes as long as it on short rows."""
+    size, kind = a.shape[-1], a.dtype
+    left = xp.empty((*a.shape[:-1], size + 1), kind)
+    right = xp.empty((*b.shape[:-1], size + 1), kind)
+    xp.multiply(a, kind.type(factor), out=left[..., :size])
+    xp.negative(column, out=left[..., size])
+    right[..., :size] = b
+    right[..., size] = 1
+    return xp.matmul(left, _turned(right))
 
 
 def attention(
@@ -57,7 +78,7 @@ def attention(
     go back to their places without a copy.
     """
     q, k, v = (_wide(xp, x) for x in (query, key, value))
-    scores = _scores(xp, q, k, mask, is_causal, scale)
+    scores = _masked(xp, xp.matmul(q * scale, _turned(k)), mask, is_causal)
     peak = None
     weights = xp.exp(scores) if xp is numpy and scores.size else None
     total = None if weights is None else row_sums(xp, weights)
@@ -67,15 +88,16 @@ def attention(
         scores -= peak
         weights = xp.exp(scores, out=scores)
         total = row_sums(xp, weights)
-    known = total > 0
     result = xp.matmul(weights, v)
-    factor = xp.where(known, 1 / xp.where(known, total, 1), 0)
+    known = None if peak is None else total > 0
+    total = total if known is None else xp.where(known, total, 1)
+    factor = 1 / total if known is None else xp.where(known, 1 / total, 0)
     rows = query.strides[-1] == query.dtype.itemsize and result.shape == query.shape
     if query.flags.c_contiguous or not rows:
         result *= factor
     else:
         result = xp.multiply(result, factor, out=xp.empty_like(query, result.dtype))
-    lse = xp.log(xp.where(known, total, 1))
+    lse = xp.log(total)
     if peak is not None:
         lse += peak
     # In 16 bits its rounding would be a factor of the weights that backward makes of it.
@@ -98,17 +120,13 @@ def attention_backward(
     """The gradients of query, key and value."""
     kind = query.dtype
     g, q, k, v, out = (_wide(xp, x) for x in (g, query, key, value, output))
-    weights = _scores(xp, q, k, mask, is_causal, scale)
-    flat = _flat(weights)
-    by_column(xp, xp.subtract, flat, _wide(xp, lse).reshape(-1, 1), out=flat)
+    weights = _masked(xp, _less(xp, q, k, _wide(xp, lse), scale), mask, is_causal)
     xp.exp(weights, out=weights)
     d_query = d_key = d_value = None
     if needs[2]:
         d_value = xp.matmul(_turned(weights), g).astype(kind, copy=False)
     if needs[0] or needs[1]:
-        slopes = xp.ascontiguousarray(xp.matmul(g, _turned(v)))
-        flat = _flat(slopes)
-        by_column(xp, xp.subtract, flat, row_products(xp, g, out).reshape(-1, 1), out=flat)
+        slopes = _less(xp, g, v, row_products(xp, g, out)[..., 0])
         slopes *= weights
         if needs[0]:
             d_query = xp.matmul(slopes, k)

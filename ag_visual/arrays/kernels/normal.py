@@ -16,7 +16,7 @@ import numpy
 from ag_visual.arrays.backend import Array
 
 _F: Final = numpy.float32
-_SCALE: Final = numpy.array(0.4 / sqrt(2), _F)
+_CONST: Final = numpy.array(sqrt(2) / 0.4, _F)
 _POWERS: Final = [
     numpy.array(c, _F)
     for c in (
@@ -24,11 +24,14 @@ _POWERS: Final = [
         *(-1.037765389, 1.714544531, -1.41047434, 0.5),
     )
 ]
-_ONE, _HALF, _MINUS_HALF = (numpy.array(c, _F) for c in (1.0, 0.5, -0.5))
-_FAR: Final = numpy.array(1e3, _F)  # |x| as if it were this: infinities, too
+_HALF, _MINUS_HALF = (numpy.array(c, _F) for c in (0.5, -0.5))
+_BITS: Final = numpy.uint32
+_SIGN: Final = numpy.array(1 << 31, _BITS)
 _DENSITY: Final = numpy.array(1 / sqrt(2 * numpy.pi), _F)
 # As many numbers as stay in the cache with what is computed of them.
 _CHUNK: Final = 1 << 14
+# |x| as if it were this: infinities, too. Beside one number `minimum` takes four times as long.
+_FAR: Final = numpy.full(_CHUNK, 1e3, _F)
 
 Buffers = tuple[Array, Array, Array]
 
@@ -44,9 +47,8 @@ def _both(x: Array, buffers: Buffers) -> tuple[Array, Array]:
     numpy.multiply(power, _MINUS_HALF, power)
     numpy.exp(power, power)
     numpy.absolute(x, v)
-    numpy.multiply(v, _SCALE, v)
-    numpy.minimum(v, _FAR, out=v)
-    numpy.add(v, _ONE, below)
+    numpy.minimum(v, _FAR[: x.size], out=v)
+    numpy.add(v, _CONST, below)
     numpy.divide(v, below, v)
     numpy.multiply(v, _POWERS[0], below)
     for c in _POWERS[1:-1]:
@@ -54,8 +56,12 @@ def _both(x: Array, buffers: Buffers) -> tuple[Array, Array]:
         numpy.multiply(below, v, below)
     numpy.add(below, _POWERS[-1], below)
     numpy.multiply(below, power, below)
-    numpy.copysign(below, x, below)  # 1 - below where x > 0, of which no digit is lost elsewhere
-    numpy.copysign(_HALF, x, v)
+    # 1 - below where x > 0, of which no digit is lost elsewhere. By bits, as `copysign` goes number
+    # by number: 37 us for 65,536 of them, where an operation on bits takes 6.
+    bits, sign = below.view(_BITS), v.view(_BITS)
+    numpy.bitwise_and(x.view(_BITS), _SIGN, sign)
+    numpy.bitwise_or(bits, sign, bits)
+    numpy.bitwise_or(sign, _HALF.view(_BITS), sign)
     numpy.add(v, _HALF, v)
     numpy.subtract(v, below, below)
     return below, power
