@@ -11,6 +11,7 @@ from ag_visual.dispatch import interpreted, opmath
 from ag_visual.dispatch.codegen.backward import backward
 from ag_visual.dispatch.codegen.node import HERE, asks, node_part
 from ag_visual.dispatch.codegen.scope import SHARED
+from ag_visual.dispatch.codegen.several import several_views
 from ag_visual.dispatch.codegen.signature import arguments_part, head_of, kernel_part, with_older
 from ag_visual.dispatch.codegen.source import Writer, lazily
 from ag_visual.dispatch.memory import settled
@@ -22,6 +23,8 @@ def specialize(op: Op) -> None:
     single = len(op.outputs) == 1 or (op.differentiable == (0,) and not op.view)
     if not op.lists and not op.multi and single and op.inputs:
         op.call = forward(op)
+    elif op.multi and op.view and op.normalize is not None:
+        op.call = several_views(op)
     backward(op)
 
 
