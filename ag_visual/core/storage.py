@@ -66,11 +66,13 @@ class Storage:
         version += 1
         writes += 1
         self.snapshot = (version, writes)
-        log = self.known()
-        several = log.family is not None
-        log.add(Write(op, call_site, version, writes, Extent(array) if several else None))
-        if log.family is not None:
-            for ref in log.family:
+        log = self.log
+        if log is None:
+            log = self.known()
+        several = log.family
+        log.add((op, call_site, version, writes, None if several is None else Extent(array)))
+        if several is not None:
+            for ref in several:
                 other = ref()
                 if other is not None and other is not self:
                     other.snapshot = (other.snapshot[0], writes)
@@ -84,7 +86,7 @@ class Storage:
         """The remembered writes after write number `writes`, and how many more there were."""
         if self.log is None:
             return [], self.snapshot[1] - writes
-        known = [w for w in (*self.log.first, *self.log.last) if w.writes > writes]
+        known = self.log.since(writes)
         return known, self.snapshot[1] - writes - len(known)
 
     def touched_since(self, writes: int, array: Any) -> bool:

@@ -72,15 +72,23 @@ class WriteLog:
     __slots__ = ("family", "first", "last")
 
     def __init__(self) -> None:
-        self.first: list[Write] = []
-        self.last: list[Write] = []
+        # The arguments of each Write: every step of an optimizer adds some, few are ever read.
+        self.first: list[tuple[Any, ...]] = []
+        self.last: list[tuple[Any, ...]] = []
         # Every core.storage.Storage on this memory with a version counter of its own (`.data`).
         self.family: list[weakref.ref[Any]] | None = None
 
-    def add(self, write: Write) -> None:
-        if len(self.first) < FIRST_WRITES:
+    def add(self, write: tuple[Any, ...]) -> None:
+        """Remember a write, given as the arguments of `Write`."""
+        last = self.last
+        if not last and len(self.first) < FIRST_WRITES:
             self.first.append(write)
             return
-        self.last.append(write)
-        if len(self.last) > LAST_WRITES:
-            del self.last[0]
+        last.append(write)
+        if len(last) > LAST_WRITES:
+            del last[0]
+
+    def since(self, writes: int) -> list[Write]:
+        """What is remembered of the writes after this number of them."""
+        found = [Write(*each) for each in (*self.first, *self.last)]
+        return [write for write in found if write.writes > writes]

@@ -48,6 +48,8 @@ class Adam(_Moments):
     amsgrad: Reddi, Kale and Kumar, "On the convergence of Adam and beyond" (2018).
     """
 
+    elementwise = True
+
     def __init__(
         self,
         params: Iterable[Any],
@@ -65,6 +67,13 @@ class Adam(_Moments):
         decoupled_weight_decay: bool = False,
     ) -> None:
         at_least_zero(lr=lr, eps=eps, weight_decay=weight_decay)
+        if foreach and not capturable:
+            for called, value in (("lr", lr), ("betas[0]", betas[0]), ("betas[1]", betas[1])):
+                if isinstance(value, Tensor):
+                    raise ValueError(
+                        f"{called} as a Tensor is not supported for capturable=False and "
+                        "foreach=True: give a number, or leave out foreach"
+                    )
         betas = betas_of(betas)
         not_both(foreach, fused, differentiable)
         super().__init__(params, options(locals()))
@@ -117,6 +126,7 @@ class Adamax(Optimizer):
     """Adam with the infinity norm. Kingma and Ba (2014), section 7."""
 
     by_parts = True
+    elementwise = True
 
     def __init__(
         self,
@@ -149,6 +159,9 @@ class Adamax(Optimizer):
 
 class NAdam(_Moments):
     """Dozat, "Incorporating Nesterov momentum into Adam" (2016)."""
+
+    elementwise = True
+    numbers = ("mu_product",)
 
     def __init__(
         self,
@@ -187,6 +200,8 @@ class NAdam(_Moments):
 
 class RAdam(_Moments):
     """Liu et al., "On the variance of the adaptive learning rate and beyond" (2019)."""
+
+    elementwise = True
 
     def __init__(
         self,

@@ -26,23 +26,16 @@ from ag_visual.core.tensor import InferenceTensor, Tensor, before_write, from_ar
 from ag_visual.dispatch.table import functions as F, raw, raw_numpy, traced
 from ag_visual.events import instrument
 from ag_visual.events.timed import Span
+from ag_visual.optim import step_hooks
+from ag_visual.optim.step_hooks import (
+    register_optimizer_step_post_hook as register_optimizer_step_post_hook,
+    register_optimizer_step_pre_hook as register_optimizer_step_pre_hook,
+)
+from ag_visual.optim.together import decayed, fits, step_together
 
 ParamsT = Iterable[Tensor] | Iterable[dict[str, Any]] | Iterable[tuple[str, Tensor]]
 Group = dict[str, Any]
 State = dict[str, Any]
-
-_pre_hooks_of_all = HookTable()
-_post_hooks_of_all = HookTable()
-
-
-def register_optimizer_step_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
-    """Call `hook(optimizer, args, kwargs)` before each step of every optimizer."""
-    return register(_pre_hooks_of_all, hook)
-
-
-def register_optimizer_step_post_hook(hook: Callable[..., Any]) -> RemovableHandle:
-    """Call `hook(optimizer, args, kwargs)` after each step of every optimizer."""
-    return register(_post_hooks_of_all, hook)
 
 
 def number(value: Any) -> Any:
@@ -105,12 +98,18 @@ required = _RequiredParameter()
 class Optimizer:
     """Changes parameters in place from their gradients. A rule defines `begin` and `update`.
 
-    The options `foreach`, `fused` and `capturable` choose between implementations in torch; they
-    are kept in the groups for its sake and change nothing here.
+    foreach: one pass over all parameters of a group (see `together`); None where that is quicker,
+    False a step of each. `fused` and `capturable` choose between implementations in torch; they are
+    kept in the groups for its sake and change nothing here.
     """
 
     by_parts = False
     """Whether a complex parameter is changed as two real numbers: rules that square gradients."""
+
+    elementwise = False
+    """Whether `update` goes element by element: parameters may be changed as one array."""
+    numbers: tuple[str, ...] = ()
+    """What in the state, beside `step`, is one number that `update` moves with each step."""
 
     _stepping = True  # without __init__ there are no hooks, as in torch
     keeps = True
@@ -154,6 +153,8 @@ class Optimizer:
         self._state_hooks = {name: HookTable() for name in ("save", "saved", "load", "loaded")}
 
     def __init_subclass__(cls) -> None:
+        if {"update", "_change"} & set(cls.__dict__) and "elementwise" not in cls.__dict__:
+            cls.elementwise = False  # a program's own rule may look at a parameter as a whole
         if "step" in cls.__dict__:
             cls.step = _hooked(cls.step)  # type: ignore[method-assign]
 
@@ -244,13 +245,13 @@ class Optimizer:
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Change every parameter that has a gradient; returns the closure's loss."""
         if instrument.spans is not None:
-            return _timed(Optimizer._step_with_hooks, self, (closure,), {})
+            return step_hooks.timed(Optimizer._step_with_hooks, self, (closure,), {})
         return self._step_with_hooks(closure)
 
     def _step_with_hooks(self, closure: Callable[[], Any] | None) -> Any:
         self._opt_called = True
-        if self._step_pre_hooks or self._step_post_hooks or _pre_hooks_of_all or _post_hooks_of_all:
-            return _with_hooks(_step, self, (closure,), {})
+        if step_hooks.any_of(self):
+            return step_hooks.around(_step, self, (closure,), {})
         return _step(self, closure)
 
     def begin(self, p: Tensor, group: Group) -> State:
@@ -311,14 +312,14 @@ class Optimizer:
             real = namespace.view_as_real
             parts = {k: real(a) if a.dtype.kind == "c" else a for k, a in held.items()}
             array, g = real(array), real(g)
-            self.update(namespace, array, _decayed(array, g, group), parts, group, n)
+            self.update(namespace, array, decayed(array, g, group), parts, group, n)
         else:
             if group["maximize"] or group.get("weight_decay"):
-                g = _decayed(array, g, group)
+                g = decayed(array, g, group)
             self.update(namespace, array, g, held, group, n)
             if held and len(held) != len(state or ()):
                 known = state or {}
-                fresh = {k: from_array(a) for k, a in held.items() if k not in known}
+                fresh = {k: from_array(_whole(a)) for k, a in held.items() if k not in known}
                 self.state[p] = state = {**known, **fresh}
         if state:
             for value in state.values():
@@ -367,9 +368,9 @@ class Optimizer:
                 real = traced.view_as_real
                 parts = {k: real(v) if v.is_complex() else v for k, v in state.items()}
                 p, grad = real(p), real(grad)
-                self.update(traced, p, _decayed(p, grad, group), parts, group, n)
+                self.update(traced, p, decayed(p, grad, group), parts, group, n)
                 return
-            self.update(traced, p, _decayed(p, grad, group), state, group, n)
+            self.update(traced, p, decayed(p, grad, group), state, group, n)
             if state:
                 self.state[p] = state
 
@@ -486,21 +487,14 @@ def _other_shape(have: tuple[int, ...], given: tuple[int, ...]) -> RuntimeError:
     )
 
 
+def _whole(array: Any) -> Any:
+    """An array, also where NumPy made a number of one without dimensions."""
+    return numpy.asarray(array) if isinstance(array, numpy.generic) else array
+
+
 def _held(value: Tensor) -> Any:
     """The array that a write to it changes."""
     return value._array.values if type(value) is SparseTensor else value._array
-
-
-def _decayed(p: Any, g: Any, group: Group) -> Any:
-    """What all rules do first: the sign of the gradient, and weight decay."""
-    if group["maximize"]:
-        g = -g
-    decay = group.get("weight_decay")
-    if decay:
-        if not group.get("decoupled_weight_decay"):
-            return g + decay * p
-        p *= 1 - group["lr"] * decay
-    return g
 
 
 def _step(self: Optimizer, closure: Callable[[], Any] | None = None) -> Any:
@@ -517,10 +511,18 @@ def _step(self: Optimizer, closure: Callable[[], Any] | None = None) -> Any:
                     group = {k: number(v) for k, v in group.items()}
                     break
                 traced_only = True
+        together = self.elementwise and group.get("foreach") is not False
+        given = []
         for p in group["params"]:
             grad = p._grad
             if grad is None:
                 continue
+            if traced_only and group.get("foreach") and group.get("differentiable") and self.keeps:
+                # (SGD's is recorded, in torch, too.)
+                raise AssertionError(
+                    "_foreach ops don't support autograd: leave out foreach=True, or "
+                    "differentiable=True"
+                )
             dtype = p._array.dtype
             if (
                 traced_only
@@ -529,36 +531,13 @@ def _step(self: Optimizer, closure: Callable[[], Any] | None = None) -> Any:
                 or type(p) is InferenceTensor
             ):
                 self._change_traced(p, grad, group)
+            elif together and fits(p, grad):
+                given.append((p, grad))
             else:
                 self._change(p, grad, group, place)
+        if given:
+            step_together(self, group, given, place)
     return loss
-
-
-def _with_hooks(step: Callable[..., Any], self: Any, args: Any, kwargs: Any) -> Any:
-    for hook in (*_pre_hooks_of_all.values(), *self._step_pre_hooks.values()):
-        changed = hook(self, args, kwargs)
-        if changed is not None:
-            if not (isinstance(changed, tuple) and len(changed) == 2):
-                raise RuntimeError(
-                    f"{step} must return None or a tuple of (new_args, new_kwargs), but got "
-                    f"{changed}."
-                )
-            args, kwargs = changed
-    result = step(self, *args, **kwargs)
-    for hook in (*self._step_post_hooks.values(), *_post_hooks_of_all.values()):
-        hook(self, args, kwargs)
-    return result
-
-
-def _timed(step: Callable[..., Any], self: Any, args: Any, kwargs: Any) -> Any:
-    """A step while somebody profiles."""
-    with Span(f"Optimizer.step#{type(self).__name__}.step"):
-        found = step(self, *args, **kwargs)
-    held = getattr(instrument.spans, "held", None)  # another thread may end the profile meanwhile
-    if held is not None:
-        held("parameter", [p for group in self.param_groups for p in group["params"]])
-        held("state", [v for state in self.state.values() for v in state.values()])
-    return found
 
 
 def _hooked(step: Callable[..., Any]) -> Callable[..., Any]:
@@ -569,13 +548,13 @@ def _hooked(step: Callable[..., Any]) -> Callable[..., Any]:
         if self._stepping:
             return step(self, *args, **kwargs)
         if instrument.spans is not None:
-            return _timed(outermost, self, args, kwargs)
+            return step_hooks.timed(outermost, self, args, kwargs)
         return outermost(self, *args, **kwargs)
 
     def outermost(self: Any, *args: Any, **kwargs: Any) -> Any:
         self._opt_called = self._stepping = True
         try:
-            return _with_hooks(step, self, args, kwargs)
+            return step_hooks.around(step, self, args, kwargs)
         finally:
             self._stepping = False
 

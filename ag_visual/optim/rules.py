@@ -26,6 +26,7 @@ class SGD(Optimizer):
     """p -= lr g; momentum as in Sutskever et al., "On the importance of initialization" (2013)."""
 
     keeps = False
+    elementwise = True
 
     def __init__(
         self,
@@ -83,6 +84,7 @@ class RMSprop(Optimizer):
     """g over its running root mean square. Hinton, "Neural networks for machine learning", 6e."""
 
     by_parts = True
+    elementwise = True
 
     def __init__(
         self,
@@ -132,6 +134,7 @@ class Adagrad(Optimizer):
     """Duchi, Hazan and Singer, "Adaptive subgradient methods" (2011)."""
 
     by_parts = True
+    elementwise = True
 
     def __init__(
         self,
@@ -183,6 +186,7 @@ class Adadelta(Optimizer):
     """Zeiler, "ADADELTA: an adaptive learning rate method" (2012)."""
 
     by_parts = True
+    elementwise = True
 
     def __init__(
         self,
@@ -221,6 +225,7 @@ class Rprop(Optimizer):
     """Riedmiller and Braun, "A direct adaptive method for faster backpropagation" (1993)."""
 
     by_parts = True
+    elementwise = True
 
     def __init__(
         self,
@@ -263,6 +268,8 @@ class ASGD(Optimizer):
     """
 
     by_parts = True
+    elementwise = True
+    numbers = ("eta", "mu")
 
     def __init__(
         self,
