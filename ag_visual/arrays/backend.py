@@ -179,6 +179,11 @@ def backend_of(array: Array) -> Backend:
         return _backend_of_subclass(array)
 
 
+def on_host(value: Any) -> numpy.ndarray[Any, Any]:
+    """An array of any library, or a number, as a NumPy array; on the host nothing is copied."""
+    return numpy.asarray(backend_of(value).to_numpy(value) if is_array(value) else value)
+
+
 def data_pointer(array: Any) -> int:
     """Address of the first element of an array of any backend."""
     return backend_of(array).pointer(array)

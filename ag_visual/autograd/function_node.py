@@ -97,6 +97,8 @@ class BackwardCFunction(Node, FunctionCtx):
         self.s_saved_tensors: Any = ()
         self.t_saved_tensors: Any = ()
         self._positions: tuple[int, ...] = ()
+        if modes.streams is not None:
+            modes.streams.made(self)
         self._given: tuple[Given, ...] = ()  # all arguments of forward, to run it again
         self._backend: Backend | None = None  # of its outputs; None where it returned no tensor
         self._metas: tuple[Meta | None, ...] = ()

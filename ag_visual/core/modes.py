@@ -14,10 +14,28 @@ from __future__ import annotations
 import functools
 import threading
 from collections.abc import Callable, Mapping
-from typing import Any, ParamSpec, TypeVar
+from contextlib import AbstractContextManager
+from typing import Any, ParamSpec, Protocol, TypeVar
 
 P = ParamSpec("P")
 R = TypeVar("R")
+
+
+class StreamsOf(Protocol):
+    """The streams of a GPU, as far as nodes and the engine ask for them."""
+
+    def made(self, node: Any) -> None:
+        """A node was made in the current stream."""
+
+    def of_node(self, node: Any) -> Any:
+        """The stream in which a node was made."""
+
+    def current(self) -> Any:
+        """The current stream."""
+
+    def inside(self, stream: Any) -> AbstractContextManager[Any]:
+        """A block in which a stream is the current one."""
+
 
 special = 0
 # Anomaly mode of the process: None off, else whether gradients are checked for NaN.
@@ -28,6 +46,8 @@ duals = 0
 plain_duals = 0
 # How many levels of transforms there are: open ones, and closed ones of which tensors are left.
 levelled = 0
+# What torch.cuda's streams tell, since the program chose one; None before.
+streams: StreamsOf | None = None
 # Whether a sparse tensor was ever made: ops then look whether they were given one.
 sparse = False
 

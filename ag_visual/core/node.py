@@ -100,6 +100,8 @@ class Node:
         self._metadata = None
         if modes.anomaly is not None:
             self.keep_stack()
+        if modes.streams is not None:
+            modes.streams.made(self)
         return self
 
     def keep_stack(self) -> None:

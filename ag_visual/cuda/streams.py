@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 from ag_visual.arrays import backend as backends
+from ag_visual.core import modes
 from ag_visual.cuda.gpu import at
 from ag_visual.names import only as _only
 
@@ -113,17 +115,51 @@ def default_stream(device: Any = None) -> Stream:
     return Stream(device, _of=_cuda().Stream.null)
 
 
+class _OfNodes:
+    """The streams in which nodes were made, for the engine (see `modes.StreamsOf`)."""
+
+    def __init__(self) -> None:
+        # Of those that were made in another one than the default.
+        self._made: weakref.WeakKeyDictionary[Any, Stream] = weakref.WeakKeyDictionary()
+
+    def made(self, node: Any) -> None:
+        stream = current_stream()
+        if stream.cuda_stream:
+            self._made[node] = stream
+
+    def of_node(self, node: Any) -> Stream:
+        found = self._made.get(node)
+        return default_stream() if found is None else found
+
+    def current(self) -> Stream:
+        return current_stream()
+
+    def inside(self, stream: Stream) -> AbstractContextManager[Any]:
+        return stream._stream  # type: ignore[no-any-return]
+
+
+_of_nodes = _OfNodes()
+
+
 def set_stream(stream: Stream) -> None:
-    """Let kernels run in this stream from now on."""
+    """Let kernels run in this stream from now on.
+
+    A backward runs each node in the stream of its forward, and its caller's stream waits for all.
+    """
+    modes.streams = _of_nodes
     stream._stream.use()
 
 
 @contextmanager
 def stream(stream: Stream | None) -> Iterator[None]:
-    """A block whose kernels run in this stream; None: a block like any other."""
+    """A block whose kernels run in this stream; None: a block like any other.
+
+    A backward runs each node in the stream of its forward, and its caller's stream waits for all.
+    """
     if stream is None:
         yield
         return
+    modes.streams = _of_nodes
     with stream._stream:
         yield
 

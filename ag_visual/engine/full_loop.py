@@ -30,9 +30,12 @@ def full_loop(task: GraphTask, call_site: Any) -> None:
     """
     ready, leaves = task.ready, task.leaves
     needed, captured, quiet = task.needed, task.captured, task.quiet
+    streams = task.streams
     idle = False
     while leaves or ready:
         for leaf in leaves:
+            if streams is not None:
+                streams.arrive(leaf)
             if task.reaches(leaf) or len(task.counts) == 1:
                 if instrument.spans is None:
                     run_leaf(task, leaf)
@@ -49,6 +52,8 @@ def full_loop(task: GraphTask, call_site: Any) -> None:
         try:
             if task.modes is not None:
                 stages.as_at_first(task)
+            if streams is not None:
+                streams.enter(node)
             hooks = node.hooks
             arrived = g
             if hooks is not None:
@@ -83,6 +88,8 @@ def full_loop(task: GraphTask, call_site: Any) -> None:
                 results = stages.post_hooks(task, node, results, g)
             _pass_on(task, node, results, g)
         finally:
+            if streams is not None:
+                streams.leave()
             if spans is not None:
                 now = perf_counter_ns()
                 label, _ = spans.nodes.get(type(node)) or spans.of_node(node)
@@ -122,6 +129,9 @@ def _pass_on(task: GraphTask, node: Any, results: Any, like: Any) -> None:
             if not kind or array.shape != shape or array.dtype is not dtype:
                 g = fitted(node, edge, g, like)
             array = None
+        if task.streams is not None:
+            task.streams.arrive(following)  # what has arrived is added to
+            task.streams.passed(following, g)
         if shape is None or following in buffers:
             g = gathered(task, edge, g)
         if left or type(following) is AccumulateGrad:

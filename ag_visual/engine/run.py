@@ -24,6 +24,7 @@ from ag_visual.engine.full_loop import full_loop
 from ag_visual.engine.input_buffer import gathered, rooted
 from ag_visual.engine.plain_loop import plain_loop
 from ag_visual.engine.stages import bare
+from ag_visual.engine.streams import Streams
 from ag_visual.engine.task import GraphTask, dependencies, leading_to, ranks_of
 from ag_visual.events import instrument, live
 from ag_visual.events.clock import perf_counter_ns
@@ -111,7 +112,9 @@ def _execute(task: GraphTask) -> list[Any]:
         task.ranks = None if nodes.renumbered is None else ranks_of(counts)
         if instrument.sink is not None:
             _tell_begin(instrument.sink, task)
-        task.plain = task.ranks is None and instrument.spans is None  # `full_loop` times nodes
+        task.streams = None if modes.streams is None else Streams(modes.streams)
+        # `full_loop` times nodes, and goes from stream to stream.
+        task.plain = task.ranks is None and instrument.spans is None and task.streams is None
         if task.needed is not None:
             task.plain &= not task.quiet and all(node.leaf for node in task.captured)
         _start(task)
@@ -120,6 +123,8 @@ def _execute(task: GraphTask) -> list[Any]:
             plain_loop(task, call_site)
             full_loop(task, call_site)
         errors.set(numpy_errors)
+        if task.streams is not None:
+            task.streams.join()
         if task.callbacks is not None:
             if task.modes is not None:
                 modes.put_back(task.modes)

@@ -13,6 +13,7 @@ from typing import Any
 
 from ag_visual.core import node as nodes
 from ag_visual.core.node import AccumulateGrad
+from ag_visual.engine.streams import Streams
 
 
 class GraphTask:
@@ -44,6 +45,7 @@ class GraphTask:
     ranks: dict[Any, int] | None  # their order, where `_set_sequence_nr` changed it
     plain: bool  # nodes run in their own order, and of leaves alone gradients are returned
     total: int
+    streams: Streams | None  # where some of its nodes may have been made in another stream
     # How far it is:
     order: int  # how many have run
     counts: dict[Any, int]  # how many gradients each node still waits for

@@ -18,7 +18,7 @@ from typing import Any, Final, TypeVar
 
 import numpy as np
 
-from ag_visual.arrays.backend import backend_of
+from ag_visual.arrays.backend import backend_of, on_host
 from ag_visual.core import modes
 from ag_visual.core.node import Node
 from ag_visual.core.tensor import Tensor
@@ -329,11 +329,7 @@ def _compare(how: Again, limits: _Limits) -> Iterator[InputCheck]:
         gradient = found.get(name)
         if gradient is None:
             gradient = np.zeros(array.shape)
-        yield _one(how, name, np.asarray(_host(gradient)), gs, limits, chance, loose, narrow)
-
-
-def _host(array: Any) -> Any:
-    return array.get() if hasattr(array, "get") else array
+        yield _one(how, name, on_host(gradient), gs, limits, chance, loose, narrow)
 
 
 def _same_again(how: Again) -> list[Any]:
@@ -343,7 +339,7 @@ def _same_again(how: Again) -> list[Any]:
     with _same_numbers():
         second = how.run(how.inputs)
     for a, b in zip(first, second, strict=True):
-        if a is not None and not np.array_equal(_host(a), _host(b), equal_nan=True):
+        if a is not None and not np.array_equal(on_host(a), on_host(b), equal_nan=True):
             raise CannotCheckError(
                 "its forward gives another result each time it is run: there is no one function "
                 "whose slope could be compared"
@@ -392,7 +388,7 @@ def _one(
         total = 0.0
         for g, output in zip(gs, outputs, strict=True):
             if g is not None:
-                total += float(np.sum(np.real(np.conj(_host(g)) * _host(output))))
+                total += float(np.sum(np.real(np.conj(on_host(g)) * on_host(output))))
         return total
 
     def slope(index: tuple[int, ...], h: float, unit: complex) -> float:
@@ -405,7 +401,7 @@ def _one(
         if limits.reached(bool(compared or non_smooth)):
             break
         index = tuple(int(i) for i in np.unravel_index(flat, shape)) if shape else ()
-        h = step * max(1.0, abs(complex(_host(array)[index])))
+        h = step * max(1.0, abs(complex(on_host(array)[index])))
         found = complex(slope(index, h, 1.0))
         if array.dtype.kind == "c":
             found += 1j * slope(index, h, 1j)

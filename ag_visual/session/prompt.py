@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from ag_visual.arrays.backend import on_host
 from ag_visual.core import source
 from ag_visual.events.live import LiveNode
 from ag_visual.observe.record.summaries import summarize
@@ -228,8 +229,7 @@ def shown(array: Any) -> str:
         if facts[name]:
             text += f", {facts[name]} {name}"
     if facts["numel"] <= MOST_SHOWN:
-        host = np.asarray(array.get() if hasattr(array, "get") else array)
-        text += "\n" + np.array2string(host, precision=4, threshold=60)
+        text += "\n" + np.array2string(on_host(array), precision=4, threshold=60)
     return text
 
 

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from ag_visual.arrays.backend import backend_of
+from ag_visual.arrays.backend import backend_for, backend_of
 from ag_visual.autograd.function import Function
 from ag_visual.autograd.function_node import BackwardCFunction, FunctionCtx
 from ag_visual.autograd.given import argument_name
@@ -253,7 +253,8 @@ def _input(
     if free and shape is not None:
         made_up.append(name)
         random = np.random.default_rng(len(made_up))
-        return random.uniform(0.5, 1.5, shape)
+        backend = backend_for(node._input_metadata[0].device)
+        return backend.from_numpy(np.asarray(random.uniform(0.5, 1.5, shape)))
     raise CannotCheckError(
         f"{node.name()} did not save {name}, and no node below it knows its value: make {name} a "
         "leaf, or check while the graph below is alive"

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, Final, NoReturn
 
 import numpy
@@ -159,8 +160,17 @@ class StrictArray:
     __hash__ = None  # type: ignore[assignment]
     __array_priority__ = 100
 
-    def __init__(self, *_: Any) -> None:
-        raise TypeError("strict arrays come from xp or from the backend")
+    def __init__(
+        self,
+        shape: Any,
+        dtype: Any = float,
+        memptr: Any = None,
+        strides: Any = None,
+        order: str = "C",
+    ) -> None:
+        memory = None if memptr is None else memptr.memory
+        inside = numpy.ndarray(shape, dtype, memory, strides=strides, order=order)
+        object.__setattr__(self, _VALUES, inside)
 
     def __array__(self, *_: Any, **__: Any) -> NoReturn:
         raise TypeError(
@@ -196,8 +206,14 @@ class StrictArray:
         return _outward(inner) if isinstance(inner, numpy.ndarray) else None
 
     @property
-    def device(self) -> int:
-        return 0
+    def device(self) -> SimpleNamespace:
+        return SimpleNamespace(id=0)
+
+    @property
+    def data(self) -> SimpleNamespace:
+        """Where the memory is, which a new array may look at: an address of the host here."""
+        inside = getattr(self, _VALUES)
+        return SimpleNamespace(ptr=inside.ctypes.data, memory=inside)
 
     @property
     def flags(self) -> StrictFlags:
@@ -299,11 +315,17 @@ def _give_operators() -> None:
 _give_operators()
 
 
+made: Callable[[numpy.ndarray[Any, Any]], None] | None = None
+"""Who is told of the values of each strict array that is made."""
+
+
 def wrap(values: numpy.ndarray[Any, Any]) -> StrictArray:
     """A strict array over these very values (no copy)."""
-    made = object.__new__(StrictArray)
-    object.__setattr__(made, _VALUES, values)
-    return made
+    if made is not None:
+        made(values)
+    array = object.__new__(StrictArray)
+    object.__setattr__(array, _VALUES, values)
+    return array
 
 
 def to_host(array: Any) -> Any:

@@ -8,11 +8,13 @@ has no such path is shown by its value alone.
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 import numpy as np
 
+from ag_visual.arrays.backend import backend_of, is_array, on_host
 from ag_visual.arrays.coo import Coo
 from ag_visual.core import modes
 from ag_visual.core.tensor import Tensor, from_array
@@ -77,7 +79,12 @@ def kept_gradients(node: LiveNode) -> tuple[list[Any] | None, str]:
 def _tensor(value: Any) -> Any:
     if value is None or isinstance(value, Tensor):
         return value
-    return from_array(np.asarray(written_out(value)))
+    return _as_tensor(written_out(value))
+
+
+def _as_tensor(value: Any) -> Tensor:
+    """An array of any library where it is; a number on the host."""
+    return from_array(value if is_array(value) else np.asarray(value))
 
 
 def _step(found: Derivation, input: str | None, at: int | None, source: str) -> dict[str, Any]:
@@ -91,7 +98,7 @@ def _step(found: Derivation, input: str | None, at: int | None, source: str) -> 
     term = _fitted(canonical(known[input]), found.inputs[input])
     if type(term.array) is Coo:
         raise NoNumbersError(f"the gradient of {input} is sparse: it has no formula by elements")
-    array = np.asarray(term.array)
+    array = on_host(term.array)
     if array.size == 0:
         raise NoNumbersError(f"{input} has no elements")
     if at is None:
@@ -110,7 +117,7 @@ def _step(found: Derivation, input: str | None, at: int | None, source: str) -> 
     constant = filled.head == "since" and isinstance(filled.args[0], Term)
     if (filled.args[0] if constant else filled).head != "value":
         parts += [operator("="), notation.number(result)]
-    math = row(*parts)
+    line = row(*parts)
     return {
         "input": input,
         "inputs": list(known),
@@ -118,8 +125,8 @@ def _step(found: Derivation, input: str | None, at: int | None, source: str) -> 
         "index": list(index),
         "shape": [int(n) for n in array.shape],
         "source": source,
-        "math": math,
-        "text": linear(math),
+        "math": line,
+        "text": linear(line),
         "used": path.used[:8],
         "result": notation.number_text(result) if not isinstance(result, complex) else str(result),
     }
@@ -132,8 +139,8 @@ def _index_math(index: Index) -> Math:
 def _fitted(term: Term, wanted: tuple[Index, Any]) -> Term:
     """What the edge makes of it: summed over what was broadcast or spread, real for real inputs."""
     shape, dtype = wanted
-    have = tuple(getattr(term.array, "shape", ()))
-    value = term.value if isinstance(term.value, Tensor) else from_array(np.asarray(term.array))
+    have = _shape(term)
+    value = term.value if isinstance(term.value, Tensor) else _as_tensor(term.array)
     if have != shape:
         head = "sum_to_size" if cards.summed_dims(have, shape) else "expand"
         value = getattr(traced, head)(value, shape)
@@ -192,8 +199,7 @@ class _Path:
     def _sum(self, term: Term, index: Index) -> Term:
         below = term.args[0]
         places = list(itertools.islice(_summed(term, index), TERMS + 1))
-        have = np.asarray(below.array).size
-        count = have // max(np.asarray(term.array).size, 1)
+        count = math.prod(_shape(below)) // max(math.prod(_shape(term)), 1)
         if count <= 1 and places:
             return self.fill(below, places[0])  # type: ignore[no-any-return]
         shown = places if count == TERMS + 1 else places[:TERMS]
@@ -201,14 +207,14 @@ class _Path:
 
     def _product(self, term: Term, index: Index) -> Term:
         left, right = term.args
-        a, b = np.asarray(plain(left)._array), np.asarray(plain(right)._array)
-        length = a.shape[-1]
-        across = index[-1:] if b.ndim > 1 else ()
+        length = plain(left)._array.shape[-1]
+        deep = plain(right)._array.ndim
+        across = index[-1:] if deep > 1 else ()
         rows = index[: len(index) - len(across)]
         parts = []
         for k in range(min(length, TERMS if length > TERMS + 1 else length)):
             one = self.fill(left, (*rows, k))
-            before = () if b.ndim < 2 else rows[: max(len(rows) - 1, 0)]
+            before = () if deep < 2 else rows[: max(len(rows) - 1, 0)]
             other = self.fill(right, (*before, k, *across))
             parts.append(Term("mul", None, (one, other)))
         return _listed(parts, length)
@@ -222,15 +228,19 @@ def _listed(parts: list[Any], count: int) -> Term:
     return Term("listed", None, tuple(parts))
 
 
+def _shape(term: Term) -> tuple[int, ...]:
+    return tuple(getattr(term.array, "shape", ()))
+
+
 def _within(term: Term, index: Index) -> Index:
     """The place of an index of the result in an operand that may be broadcast to it."""
-    shape = getattr(term.array, "shape", ())
+    shape = _shape(term)
     index = index[len(index) - len(shape) :] if len(shape) <= len(index) else index
     return tuple(0 if n == 1 else i for i, n in zip(index, shape, strict=False))
 
 
 def _value(term: Term, index: Index) -> Term:
-    array = np.asarray(term.array)
+    array = term.array if is_array(term.array) else np.asarray(term.array)
     return Term("value", array[index].item() if array.ndim else array.item())
 
 
@@ -256,7 +266,7 @@ def _moved(term: Term, index: Index) -> Index | None:
     shape = below.value._array.shape
     if below.array.dtype.kind != term.array.dtype.kind:  # pairs of reals as complex numbers
         return None
-    places = from_array(np.arange(below.value._array.size, dtype=np.float64).reshape(shape))
+    places = from_array(backend_of(below.array).from_numpy(_numbered(shape)))
     named = {key: plain(value) for key, value in term.named.items()}
     found = getattr(traced, term.head)(places, *plain(term.args[1:]), **named)._array
     if found.shape != term.array.shape:
@@ -264,15 +274,19 @@ def _moved(term: Term, index: Index) -> Index | None:
     return tuple(int(i) for i in np.unravel_index(int(found[index]), shape))
 
 
+def _numbered(shape: Index) -> Any:
+    return np.arange(math.prod(shape), dtype=np.float64).reshape(shape)
+
+
 def _summed(term: Term, index: Index) -> Iterator[Index]:
     """The places that a sum adds up for one of its elements."""
-    have = np.asarray(term.args[0].array).shape
+    have = _shape(term.args[0])
     if term.head == "sum_to_size":
-        free = set(cards.summed_dims(have, np.asarray(term.array).shape))
+        free = set(cards.summed_dims(have, _shape(term)))
         at = [0] * (len(have) - len(index)) + list(index)
     else:
         free = _dims(term, len(have))
-        keeps = len(np.asarray(term.array).shape) == len(have)
+        keeps = len(_shape(term)) == len(have)
         at, rest = [], iter(index)
         for dim in range(len(have)):
             at.append(next(rest) if keeps or dim not in free else 0)

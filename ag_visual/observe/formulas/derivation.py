@@ -11,13 +11,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-import numpy as np
-
+from ag_visual.arrays.backend import backend_for
 from ag_visual.core import modes
 from ag_visual.core.level import Wrapper
 from ag_visual.core.node import Node
 from ag_visual.core.saved import OwnValue
 from ag_visual.core.tensor import Tensor, from_array
+from ag_visual.devices import device as Device
 from ag_visual.dispatch import arguments
 from ag_visual.dispatch.op_node import OpNode
 from ag_visual.dispatch.record import Op
@@ -88,15 +88,21 @@ def gradients_as_terms(node: OpNode, grads: Sequence[Any]) -> dict[str, Any]:
     return {"g": found if several else found[0], "gs": found}
 
 
-def ones_like(node: Node) -> list[Any]:
-    """A gradient of ones for each output."""
-    return [from_array(np.ones(shape, dtype=dtype)) for shape, dtype in outputs_of(node)]
+def ones_like(node: Node, where: Device) -> list[Any]:
+    """A gradient of ones for each output, on a device."""
+    backend = backend_for(where)
+    with backend.on(where.index):
+        return [
+            from_array(backend.xp.ones(shape, dtype=dtype)) for shape, dtype in outputs_of(node)
+        ]
 
 
 @modes.without_grad
 def derive(node: OpNode, grads: Sequence[Any] | None = None) -> Derivation:
     """The gradients of a node's inputs from those that arrive (ones, without any)."""
-    known = known_of_node(node, ones_like(node) if grads is None else grads)
+    if grads is None:
+        grads = ones_like(node, node._input_metadata[0].device)
+    known = known_of_node(node, grads)
     return derived(node, known)
 
 

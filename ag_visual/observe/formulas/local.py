@@ -12,7 +12,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from ag_visual.arrays.backend import backend_for, backend_of, is_array
+from ag_visual.arrays.backend import backend_for, backend_of, on_host
 from ag_visual.core import saved
 from ag_visual.core.node import AccumulateGrad, Node
 from ag_visual.core.saved_packed import Packed
@@ -81,7 +81,7 @@ def host(array: Any) -> Floats:
 
     Raises TypeError for complex numbers: their real part would be another number.
     """
-    plain = np.asarray(backend_of(array).to_numpy(array) if is_array(array) else array)
+    plain = on_host(array)
     if plain.dtype.kind == "c":
         raise TypeError("complex numbers are not drawn one by one")
     return np.asarray(plain, dtype=np.float64)

@@ -11,6 +11,7 @@ import numpy as np
 
 from ag_visual.core import modes
 from ag_visual.core.tensor import Tensor, from_array
+from ag_visual.devices import device as Device
 from ag_visual.dispatch import interpreted, op_node
 from ag_visual.dispatch.op_node import OpNode
 from ag_visual.dispatch.record import Op, Sample
@@ -63,7 +64,7 @@ def _of_sample(op: Op, sample: Sample) -> Derivation | None:
         return None
     call = record_call(op, values)
     node = call.node
-    known = call.known | gradients_as_terms(node, ones_like(node))
+    known = call.known | gradients_as_terms(node, ones_like(node, Device("cpu")))
     found = derived(node, known)
     found.sampled = True
     for rule in op.rules:
