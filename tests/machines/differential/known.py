@@ -511,8 +511,8 @@ t2 = torch.autograd.grad(t0.sum(), [t0])[0]
     Known(
         "tangents that depend on nothing",
         "Where a second derivative is zero, a first one, a gradient or a tangent, may require grad"
-        " in one engine alone, which then may also refuse its backward, call its hooks, leave a zero"
-        " in `.grad`, or have a zero as gradient.",
+        " in one engine alone, which then may also refuse its backward, call its hooks, leave a"
+        " zero in `.grad`, or have a zero as gradient.",
         """
 t0 = torch.ones(2, requires_grad=True)
 t1 = torch.func.jvp(lambda a: a * 1, (t0,), (torch.ones(2),))[1].clone()
@@ -642,8 +642,8 @@ t1 = torch.func.jacfwd(lambda a: a.sin())(t0).clone()
     Known(
         "second gradients of zero",
         "Where a second derivative is zero, a first one, a gradient or a tangent, may require grad"
-        " in one engine alone, which then may also refuse its backward, call its hooks, or leave"
-        " a zero in `.grad`.",
+        " in one engine alone, which then may also refuse its backward, call its hooks, leave a"
+        " zero in `.grad`, or have a zero as gradient.",
         """
 t0 = torch.ones(0, requires_grad=True)
 t1 = t0.as_strided((0,), (1,))
