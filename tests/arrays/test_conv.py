@@ -8,7 +8,7 @@ from typing import Any
 import numpy
 import pytest
 
-from ag_visual.arrays.kernels import conv, shifted, taps
+from ag_visual.arrays.kernels import conv, lines, taps
 
 from ..oracle import torch
 from .compare import agree, random_array, theirs
@@ -31,7 +31,7 @@ CASES: list[tuple[Any, ...]] = [
     ((2, 2, 9, 8), (3, 2, 5, 2), (4, 1), (4, 0), (1, 1), 1),
     ((2, 4, 10, 7), (4, 2, 4, 3), (2, 2), (1, 2), (1, 1), 2),
     ((1, 2, 7, 6, 8), (2, 2, 3, 2, 3), (2, 1, 3), (1, 0, 2), (1, 1, 1), 1),
-    # Few channels in each group and many places: shifted rows.
+    # Few channels in each group and many places: lines of images.
     ((3, 4, 26, 28), (4, 1, 3, 3), (1, 1), (1, 1), (1, 1), 4),
     ((3, 4, 26, 28), (8, 1, 3, 2), (1, 1), (1, 0), (1, 2), 4),
     ((2, 4, 33, 32), (2, 2, 2, 5), (1, 1), (0, 4), (2, 1), 2),
@@ -65,13 +65,22 @@ def test_convolution_is_torchs(run: Callable[..., Any], case: tuple[Any, ...], d
     agree(run(conv.conv2d_weight, g, x, w.shape, *limits), gw)
 
 
-def test_shifted_rows_may_go_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    case = ((3, 4, 26, 28), (8, 1, 3, 2), (1, 1), (1, 0), (1, 2), 4)
-    assert shifted.serves(numpy, case[0], case[2], case[5])
+# One size each for a part of the batch, a product and a sum: everything in pieces, or in one.
+@pytest.mark.parametrize("most", [1, 1 << 30], ids=["in pieces", "at once"])
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_lines_of_images_give_the_same(
+    case: tuple[Any, ...], most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lines, "_SHORTEST_BLOCK", 2)
+    for name in ("_PART_BYTES", "_SMALL_PRODUCT", "_TOGETHER"):
+        monkeypatch.setattr(lines, name, most)
     x, w, out, g, _, gw = reference(case, "float64", None)
-    monkeypatch.setattr(shifted, "_PART_BYTES", 1)
-    agree(conv.conv2d(numpy, x, w, None, *case[2:]), out)
-    agree(conv.conv2d_weight(numpy, g, x, w.shape, *case[2:]), gw)
+    limits = (case[5], *case[2:5])
+    bias = random_array((len(w),), seed=3)
+    found = lines.forward(x, w, bias, out.shape[2:], *limits)
+    agree(found, out.detach().numpy() + bias.reshape(-1, *(1 for _ in case[2])))
+    if len(x):
+        agree(lines.for_weight(g, x, w.shape, *limits), gw)
 
 
 def test_what_is_not_finite_meets_no_zeros_around_a_phase() -> None:
@@ -133,7 +142,7 @@ def test_tap_by_tap_gives_the_same(run: Callable[..., Any], case: tuple[Any, ...
 
 
 # Where a number that is not finite is, in each array: image, channel, line, place.
-AT = {"corner": (0, 0, 0, 0), "end of a line": (1, 0, 5, -1)}
+AT = {"corner": (0, 0, 0, 0), "end of a line": (1, 0, 5, -1), "a line further": (0, 0, 40, 3)}
 
 
 @pytest.mark.parametrize("number", [numpy.inf, numpy.nan], ids=str)
@@ -147,17 +156,18 @@ def test_what_is_not_finite_stays_where_it_belongs(
     stride, padding = ((n, n) for n in limits[:2])
     dilation, groups = (1, 1), limits[2]
     settings = (stride, padding, dilation, groups)
-    x = random_array((2, 4, 36, 34), "float32")
+    x = random_array((2, 4, 72, 34), "float32")
     w = random_array((4, 4 // groups, 3, 3), "float32", seed=1)
     around = conv.output_size(x.shape[2:], w.shape[2:], stride, padding, dilation)
     g = random_array((2, 4, *around), "float32", seed=2)
     array = {"x": x, "w": w, "g": g}[among]
     array[tuple(min(i, n - 1) for i, n in zip(AT[at], array.shape, strict=True))] = number
     tx, tw = theirs(x).requires_grad_(), theirs(w).requires_grad_()
-    out = torch.nn.functional.conv2d(tx, tw, None, *settings)
+    bias = random_array((4,), "float32", seed=3)
+    out = torch.nn.functional.conv2d(tx, tw, theirs(bias), *settings)
     gx, gw = torch.autograd.grad(out, [tx, tw], theirs(g))
     found = (
-        run(conv.conv2d, x, w, None, *settings),
+        run(conv.conv2d, x, w, bias, *settings),
         run(conv.conv2d_input, g, w, x.shape, *settings),
         run(conv.conv2d_weight, g, x, w.shape, *settings),
     )

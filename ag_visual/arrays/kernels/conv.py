@@ -13,7 +13,7 @@ from math import prod
 from typing import Any, Final
 
 from ag_visual.arrays.backend import Array, of_namespace
-from ag_visual.arrays.kernels import phases, shifted, taps
+from ag_visual.arrays.kernels import lines, phases, taps
 
 Ints = tuple[int, ...]
 
@@ -153,11 +153,13 @@ def conv2d(
     out_channels, inner = weight.shape[:2]
     compute = _compute_type(xp, input)
     result = xp.empty((rows, groups, out_channels // groups, prod(size)), compute)
+    left = bias
     if result.size and weight.size == 0:
         result[...] = 0
-    elif result.size and shifted.serves(xp, input.shape, stride, groups):
+    elif result.size and lines.serves(xp, input, weight.shape, size, stride, groups):
         wide, matrix = (x.astype(compute, copy=False) for x in (input, weight))
-        result = shifted.forward(wide, matrix, size, padding, dilation, groups)
+        addend, left = None if bias is None else bias.astype(compute, copy=False), None
+        result = lines.forward(wide, matrix, addend, size, groups, stride, padding, dilation)
     elif result.size:
         padded = _padded(xp, input.astype(compute, copy=False), padding)
         plan = _plan(inner, padded.shape[2:], kernel, size, stride, dilation)
@@ -180,9 +182,10 @@ def conv2d(
     if any(padding) and not _finite(xp, min(weight, result, key=lambda x: x.size)):
         wide, matrix = (x.astype(compute, copy=False) for x in (input, weight))
         result = taps.forward(xp, wide, matrix, size, stride, padding, dilation, groups)
+        left = bias
     result = result.reshape(rows, out_channels, *size)
-    if bias is not None:
-        result += bias.reshape(-1, *(1 for _ in size))
+    if left is not None:
+        result += left.reshape(-1, *(1 for _ in size))
     return result.astype(input.dtype, copy=False)
 
 
@@ -301,13 +304,12 @@ def conv2d_weight(
     if not (g.size and input.size and prod(weight_shape)):
         return xp.zeros(weight_shape, g.dtype)
     upper, wide = (x.astype(compute, copy=False) for x in (g, input))
-    between = shifted.serves(xp, input.shape, stride, groups)
-    if between:
-        found = shifted.for_weight(upper, wide, weight_shape, padding, dilation, groups)
+    if lines.serves_weight(xp, wide, weight_shape, g.shape[2:], stride, groups):
+        found = lines.for_weight(upper, wide, weight_shape, groups, stride, padding, dilation)
     else:
         found = _for_weight(xp, upper, wide, weight_shape, stride, padding, dilation, groups)
-    # Zeros, of the padding and between lines, times what is not finite are NaN.
-    if (between or any(padding)) and not _finite(xp, found):
+    # The zeros of the padding times what is not finite are NaN.
+    if any(padding) and not _finite(xp, found):
         found = taps.for_weight(xp, upper, wide, weight_shape, stride, padding, dilation, groups)
     return found.astype(g.dtype, copy=False)
 
