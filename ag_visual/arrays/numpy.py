@@ -24,6 +24,7 @@ _MAGIC: Final = b"pcg1"
 
 # Scattered rows are expanded to element positions this many at a time (8 bytes each).
 _CHUNK: Final = 1 << 20
+_PAIRS: Final = {"f": "F", "d": "D"}
 
 
 class NumpyBackend(Backend):
@@ -120,15 +121,20 @@ def _at(combine: Any, target: Array, index: Any, values: Any) -> None:
     flat = target.reshape(-1)
     single = index[0] if isinstance(index, tuple) and len(index) == 1 else index
     if isinstance(single, numpy.ndarray) and single.dtype.kind in "iu":
-        rows = numpy.where(single < 0, single + target.shape[0], single).reshape(-1)
-        if rows.size and (rows.min() < 0 or rows.max() >= target.shape[0]):
-            raise IndexError(f"an index is out of bounds for size {target.shape[0]}")
         width = math.prod(target.shape[1:])
         values = numpy.broadcast_to(values, single.shape + target.shape[1:])
         if width == 1:
-            combine.at(flat, rows, values.reshape(-1))
+            combine.at(flat, single.reshape(-1), values.reshape(-1))
             return
+        rows = numpy.where(single < 0, single + target.shape[0], single).reshape(-1)
+        if rows.size and (rows.min() < 0 or rows.max() >= target.shape[0]):
+            raise IndexError(f"an index is out of bounds for size {target.shape[0]}")
         values = values.reshape(rows.size, width)
+        pair = _PAIRS.get(target.dtype.char) if combine is numpy.add and width % 2 == 0 else None
+        if pair is not None:
+            # A complex sum is that of two numbers: half as many positions.
+            flat, width = flat.view(pair), width // 2
+            values = numpy.ascontiguousarray(values).view(pair)
         within = numpy.arange(width)
         step = max(1, _CHUNK // max(width, 1))
         for start in range(0, rows.size, step):

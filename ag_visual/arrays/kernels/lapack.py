@@ -34,7 +34,10 @@ def _flat(array: Host, dims: int) -> Host:
 
 def _together(*arrays: tuple[Host, int]) -> tuple[tuple[int, ...], list[Host]]:
     """Arrays broadcast to one batch: its shape, and each with its batch made one dimension."""
-    batch = numpy.broadcast_shapes(*(a.shape[: a.ndim - dims] for a, dims in arrays))
+    batches = {a.shape[: a.ndim - dims] for a, dims in arrays}
+    if len(batches) == 1:
+        return batches.pop(), [_flat(a, dims) for a, dims in arrays]
+    batch = numpy.broadcast_shapes(*batches)
     return batch, [
         _flat(numpy.broadcast_to(a, (*batch, *a.shape[a.ndim - dims :])), dims)
         for a, dims in arrays
@@ -82,7 +85,7 @@ def _eliminate(a: Host, lu: Host, pivots: Host, info: Host) -> None:
         _swap(all_, best, i)
         pivot = all_[i, i]
         zero = pivot == 0
-        if zero.any():
+        if numpy.count_nonzero(zero):
             info[(info == 0) & zero] = i + 1
             pivot = numpy.where(zero, 1, pivot)
         below = all_[i + 1 :, i]
@@ -93,11 +96,15 @@ def _eliminate(a: Host, lu: Host, pivots: Host, info: Host) -> None:
 
 def _swap(rows: Host, best: Host, i: int) -> None:
     """Exchange row i with row i + best, of (rows, ..., matrices)."""
-    if not best.any():
-        return
+    # (A method `any` takes four times as long for so few.)
+    left = numpy.count_nonzero(best)
     for r in range(i + 1, len(rows)):
+        if not left:
+            return
         here = best == r - i
-        if here.any():
+        found = numpy.count_nonzero(here)
+        left -= found
+        if found:
             upper = numpy.where(here, rows[r], rows[i])
             numpy.copyto(rows[r], rows[i], where=here)
             rows[i] = upper
@@ -112,6 +119,9 @@ def _lu_solve(transpose: int) -> Callable[..., Host]:
     def solve(lu: Host, pivots: Host, b: Host) -> Host:
         # Not by LAPACK's getrs, for which SciPy's OpenBLAS wakes threads: 8 ms for a 4 x 4 matrix.
         batch, (lu, pivots, b) = _together((lu, 2), (pivots, 1), (b, 2))
+        if _is_small(lu, b):
+            x = _factors_solved(lu, pivots, b, transpose)
+            return x.reshape(*batch, *x.shape[1:])
         order = _order(pivots, lu.shape[-1])
         every = numpy.arange(len(lu))[:, None]
         if transpose == 0:
@@ -126,6 +136,25 @@ def _lu_solve(transpose: int) -> Callable[..., Host]:
         return x.reshape(*batch, *x.shape[1:])
 
     return solve
+
+
+def _factors_solved(lu: Host, pivots: Host, b: Host, transpose: int) -> Host:
+    """`_lu_solve` of many small systems, with the same place of all matrices as a row of memory."""
+    factors, x = (numpy.array(y.transpose(1, 2, 0), order="C") for y in (lu, b))
+    n = len(factors)
+    swaps = pivots.T - numpy.arange(1, n + 1, dtype=pivots.dtype)[:, None]
+    if transpose:
+        factors = factors.swapaxes(0, 1)
+        if transpose == 2:
+            factors = factors.conj()
+        _substitute(factors, x, upper=False)
+        _substitute(factors, x, upper=True, unit=True)
+    for i in reversed(range(n - 1)) if transpose else range(n - 1):
+        _swap(x, swaps[i], i)
+    if not transpose:
+        _substitute(factors, x, upper=False, unit=True)
+        _substitute(factors, x, upper=True)
+    return numpy.array(x.transpose(2, 0, 1), order="C")
 
 
 def _order(pivots: Host, m: int) -> Host:
@@ -212,7 +241,10 @@ def _substituted(a: Host, b: Host, x: Host, upper: bool, unit: bool) -> Host:
     """Forward (backward, if upper) substitution, one row of all matrices at a time."""
     n = a.shape[-1]
     if n <= _SMALL and x.shape[-1] <= _SMALL:
-        return _substituted_small(a, b, x, upper, unit)
+        all_, found = (numpy.array(y.transpose(1, 2, 0), order="C") for y in (a, b))
+        _substitute(all_, found, upper, unit)
+        x[...] = found.transpose(2, 0, 1)
+        return x
     for i in reversed(range(n)) if upper else range(n):
         done = slice(i + 1, n) if upper else slice(0, i)
         row = b[:, i] - numpy.matmul(a[:, i, None, done], x[:, done])[:, 0]
@@ -224,18 +256,24 @@ def _substituted(a: Host, b: Host, x: Host, upper: bool, unit: bool) -> Host:
 _SMALL = 8
 
 
-def _substituted_small(a: Host, b: Host, x: Host, upper: bool, unit: bool) -> Host:
-    """The same, with the same place of all matrices as a row of memory."""
+def _is_small(a: Host, b: Host) -> bool:
+    """Whether these are so many and so small systems that a row of all at a time is faster."""
     n = a.shape[-1]
-    all_, found = (numpy.array(y.transpose(1, 2, 0), order="C") for y in (a, b))
+    return bool(b.size) and n <= _SMALL and b.shape[-1] <= _SMALL and len(a) > _MANY * n
+
+
+def _substitute(a: Host, x: Host, upper: bool, unit: bool = False) -> None:
+    """Substitution in place: a is (rows, columns, matrices), x (rows, right sides, matrices).
+
+    A column of the matrix at a time, from all rows that are left.
+    """
+    n = len(a)
     for i in reversed(range(n)) if upper else range(n):
-        row = found[i]
-        for j in range(i + 1, n) if upper else range(i):
-            row -= all_[i, j] * found[j]
         if not unit:
-            row /= all_[i, i]
-    x[...] = found.transpose(2, 0, 1)
-    return x
+            x[i] /= a[i, i]
+        rest = slice(0, i) if upper else slice(i + 1, n)
+        if i != (0 if upper else n - 1):
+            x[rest] -= a[rest, i, None] * x[i]
 
 
 # Cholesky -----------------------------------------------------------------------------------------

@@ -113,6 +113,8 @@ class _Plan:
         self.groups, self.inner, self.dtype = groups, weight_shape[1], input.dtype
         self.rows, self.widths = len(input), size[1:]
         self.taps = list(product(*(range(dim.kernel) for dim in self.rest)))
+        if input.strides[-1] != input.itemsize:
+            input = numpy.ascontiguousarray(input)
         self.apart = input.reshape(self.rows, groups, self.inner, *input.shape[2:])
         self._memory: dict[tuple[Any, ...], Array] = {}
 
@@ -270,7 +272,7 @@ def for_weight(g: Array, input: Array, weight_shape: Ints, groups: int, *limits:
     out = weight_shape[0] // groups
     depth = kernel[0] * len(plan.taps) * plan.inner
     total = numpy.zeros((groups, depth, out), g.dtype)
-    apart = g.reshape(len(g), groups, out, *size)
+    apart = numpy.ascontiguousarray(g).reshape(len(g), groups, out, *size)
     together = max(1, _TOGETHER // (depth * out))
     for held in plan.lines():
         for part in plan.parts():
@@ -290,8 +292,10 @@ def _channels_last(plan: _Plan, g: Array) -> Array:
     """(groups, lines, places, O / groups) of g, (N, groups, O / groups, lines, ...)."""
     rows, groups, out, lines = g.shape[:4]
     places = prod(plan.widths)
-    turned = plan.memory("turned", rows, groups, lines, places, out)
-    turned[...] = g.reshape(rows, groups, out, lines, places).transpose(0, 1, 3, 4, 2)
+    turned = g.reshape(rows, groups, out, lines, places).transpose(0, 1, 3, 4, 2)
+    if out > 1:  # in two steps, of which each reads or writes what lies together
+        given, turned = turned, plan.memory("turned", rows, groups, lines, places, out)
+        turned[...] = given
     found = plan.memory("upper", groups, lines, rows, places * out)
     _copy(found, turned.reshape(rows, groups, lines, places * out).transpose(1, 2, 0, 3))
     return found.reshape(groups, lines, rows * places, out)
