@@ -122,6 +122,19 @@ def test_scattered_addition_of_many_rows_goes_in_parts(monkeypatch: pytest.Monke
         CPU_BACKEND.add_at(target, numpy.array([5]), values[:1])
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "complex64"])
+def test_scattered_rows_of_even_width_keep_what_is_not_finite_apart(dtype: str) -> None:
+    index = numpy.array([[0, -1], [2, 0]])
+    values = numpy.arange(16).reshape(2, 2, 4).astype(dtype)
+    if dtype != "int32":
+        values[0, 0, 1], values[1, 0, 2], values[1, 1, 3] = numpy.nan, numpy.inf, -numpy.inf
+    for given in (values, values[:, :, :1], values[0, 0], values.swapaxes(0, 1)):
+        target, wanted = numpy.ones((2, 3, 4), dtype)
+        CPU_BACKEND.add_at(target, index, given)
+        numpy.add.at(wanted, index, given)
+        numpy.testing.assert_array_equal(target, wanted)
+
+
 @pytest.mark.parametrize("name", ["maximum", "minimum"])
 def test_scattered_extremes_see_every_duplicate(backend: Backend, name: str) -> None:
     target = backend.from_numpy(numpy.zeros(3, "float32"))
