@@ -20,6 +20,12 @@ from ag_visual.dispatch.table import traced
 from ag_visual.engine.task import GraphTask
 
 
+def meets(edge: Any, g: Any) -> bool:
+    """Whether a gradient fits an output of a node with several, as it is."""
+    shape, dtype = edge[0].outs[edge[1]]
+    return type(g) is ndarray and g.shape == shape and g.dtype is dtype
+
+
 def fitted(node: Any, edge: Any, g: Any, like: Any) -> Any:
     """A node's gradient with the shape and dtype of the input at an edge.
 

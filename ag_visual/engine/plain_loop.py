@@ -16,7 +16,7 @@ from ag_visual.core.node import AccumulateGrad
 from ag_visual.dispatch.table import raw_numpy
 from ag_visual.engine import stages
 from ag_visual.engine.compute import COMPLEX64, COMPLEX128, compute, unlike
-from ag_visual.engine.input_buffer import fitted, gathered
+from ag_visual.engine.input_buffer import fitted, gathered, meets
 from ag_visual.engine.leaf import run_leaf
 from ag_visual.engine.stages import record
 from ag_visual.engine.task import GraphTask
@@ -98,7 +98,9 @@ def plain_loop(task: GraphTask, call_site: Any) -> None:
                 array = part._array
                 if array.shape != shape or array.dtype is not dtype:
                     part = fitted(node, edge, part, g)
-            elif type(part) is not ndarray or part.shape != shape or part.dtype is not dtype:
+            elif (type(part) is not ndarray or part.shape != shape or part.dtype is not dtype) and (
+                shape is not None or not meets(edge, part)
+            ):
                 part = fitted(node, edge, part, g)
             if shape is None or following in buffers:
                 if part is not None and following in owned:

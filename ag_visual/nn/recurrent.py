@@ -40,18 +40,19 @@ def _projected(
     input: Any, h: Any, w_ih: Any, w_hh: Any, b_ih: Any, b_hh: Any, gates: int
 ) -> tuple[Any, Any]:
     """What the input and the last h add to all gates; refuses sizes that do not fit."""
-    if input.shape[-1] != w_ih.shape[-1]:
+    given, wide = input.shape, w_ih.shape  # read once, as each time makes a new object
+    if given[-1] != wide[-1]:
         raise RuntimeError(
-            f"input has inconsistent input_size: got {input.shape[-1]} expected {w_ih.shape[-1]}"
+            f"input has inconsistent input_size: got {given[-1]} expected {wide[-1]}"
         )
-    if input.dim() == 2 and input.shape[0] != h.shape[0]:
+    if len(given) == 2 and given[0] != h.shape[0]:
         raise RuntimeError(
-            f"Input batch size {input.shape[0]} doesn't match hidden0 batch size {h.shape[0]}"
+            f"Input batch size {given[0]} doesn't match hidden0 batch size {h.shape[0]}"
         )
     rows = gates * w_hh.shape[-1]
-    if w_ih.shape[0] != rows:
+    if wide[0] != rows:
         size = "hidden_size" if gates == 1 else f"{gates} * hidden_size"
-        raise RuntimeError(f"weight_ih first dim must be {size} = {rows}, but got {w_ih.shape[0]}")
+        raise RuntimeError(f"weight_ih first dim must be {size} = {rows}, but got {wide[0]}")
     return functional.linear(input, w_ih, b_ih), functional.linear(h, w_hh, b_hh)
 
 
@@ -125,30 +126,28 @@ class RNNCellBase(Module):
     def _check(self, input: Any, hx: Any, name: str) -> Any:
         """The hidden state: what was given, or zeros."""
         cell = type(self).__name__
-        if input.dim() not in (1, 2):
-            raise ValueError(f"{cell}: Expected input to be 1D or 2D, got {input.dim()}D instead")
-        if input.shape[-1] != self.input_size:
+        given = input.shape  # read once, as each time makes a new object
+        dims = len(given)
+        if dims not in (1, 2):
+            raise ValueError(f"{cell}: Expected input to be 1D or 2D, got {dims}D instead")
+        if given[-1] != self.input_size:
             raise RuntimeError(
-                f"input has inconsistent input_size: got {input.shape[-1]} expected "
-                f"{self.input_size}"
+                f"input has inconsistent input_size: got {given[-1]} expected {self.input_size}"
             )
         if hx is None:
-            return F["zeros"](
-                *input.shape[:-1], self.hidden_size, dtype=input.dtype, device=input.device
-            )
-        if hx.dim() != input.dim():
+            return F["zeros"](*given[:-1], self.hidden_size, dtype=input.dtype, device=input.device)
+        state = hx.shape
+        if len(state) != dims:
             raise ValueError(
-                f"{cell}: Expected hidden to be {input.dim()}D as its input, got {hx.dim()}D "
-                "instead"
+                f"{cell}: Expected hidden to be {dims}D as its input, got {len(state)}D instead"
             )
-        if input.dim() == 2 and hx.shape[0] != input.shape[0]:
+        if dims == 2 and state[0] != given[0]:
             raise RuntimeError(
-                f"Input batch size {input.shape[0]} doesn't match hidden{name} batch size "
-                f"{hx.shape[0]}"
+                f"Input batch size {given[0]} doesn't match hidden{name} batch size {state[0]}"
             )
-        if hx.shape[-1] != self.hidden_size:
+        if state[-1] != self.hidden_size:
             raise RuntimeError(
-                f"hidden{name} has inconsistent hidden_size: got {hx.shape[-1]}, expected "
+                f"hidden{name} has inconsistent hidden_size: got {state[-1]}, expected "
                 f"{self.hidden_size}"
             )
         return hx

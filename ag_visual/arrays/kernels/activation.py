@@ -26,6 +26,7 @@ _ZEROS = {
     each: numpy.zeros((), each)
     for each in map(numpy.dtype, ("float32", "float64", ml_dtypes.bfloat16))
 }
+_ONES = {each: numpy.ones((), each) for each in map(numpy.dtype, ("float32", "float64"))}
 _LINES = {each: numpy.zeros(1 << 12, each) for each in map(numpy.dtype, ("float32", "float64"))}
 # The integers of the same size, and the number 1 as one of them.
 _BITS = {
@@ -117,9 +118,15 @@ def sigmoid(xp: Any, self: Array) -> Array:
         return xp.asarray(1 / (1 + xp.exp(-x)))
     result = xp.asarray(xp.negative(x))
     xp.exp(result, out=result)
-    result += 1
-    xp.reciprocal(result, out=result)
-    return result.astype(self.dtype, copy=False)
+    one = _ONES.get(x.dtype) if xp is numpy else None
+    if one is None:
+        result += 1
+        xp.reciprocal(result, out=result)
+        return result.astype(self.dtype, copy=False)
+    # Each number of Python's costs NumPy 0.2 us; `reciprocal` takes longer than `divide`.
+    numpy.add(result, one, result)
+    numpy.divide(one, result, result)
+    return result if x is self else result.astype(self.dtype)
 
 
 def log_sigmoid(xp: Any, self: Array) -> Array:

@@ -39,12 +39,17 @@ def _plus(xp, self, product, beta, alpha):
         return product
     if beta != 1:
         self = _scaled(self, beta)
-    if product.ndim and numpy.broadcast_shapes(self.shape, product.shape) != product.shape:
+    alike = self.shape == product.shape[product.ndim - self.ndim :]
+    if not alike and product.ndim and _broadcast(self, product) != product.shape:
         raise RuntimeError(
             f"The expanded size of the tensor must match: self {list(self.shape)} does not "
             f"broadcast to the product's shape {list(product.shape)}"
         )
     return self + product
+
+
+def _broadcast(self, product) -> tuple[int, ...]:
+    return numpy.broadcast_shapes(self.shape, product.shape)
 
 
 def _plus_alike(xp, self, product, beta, alpha):

@@ -10,6 +10,8 @@ import math
 from math import prod
 from typing import Any
 
+import numpy
+
 from ag_visual import dtypes
 from ag_visual.arrays.backend import backend_for, backend_of, of_namespace
 from ag_visual.arrays.kernels.order import empty_as
@@ -88,8 +90,17 @@ def resolve_shape(size: int, shape: tuple[int, ...]) -> tuple[int, ...]:
     )
 
 
+# Whether NumPy says that a copy is needed instead of making one.
+_TELLS = numpy.lib.NumpyVersion(numpy.__version__) >= "2.1.0"
+
+
 def _viewed(xp, self, size: tuple[int, ...]):
     """The reshaped array if that needs no copy, else None."""
+    if _TELLS and type(self) is numpy.ndarray and self.size:
+        try:
+            return self.reshape(size, copy=False)
+        except ValueError:
+            return None
     result = self.reshape(size)
     if self.flags.c_contiguous or result.size == 0:
         return result

@@ -66,8 +66,12 @@ def _even(size: int, step: int) -> list[int]:
 
 
 def _split_back(F, gs, self_shape, sizes: Sequence[int], dim: int):
-    shapes = [(*self_shape[:dim], n, *self_shape[dim + 1 :]) for n in sizes]
-    return F.cat(_whole(F, gs, shapes), dim)
+    if any(g is None for g in gs):
+        shapes = [(*self_shape[:dim], n, *self_shape[dim + 1 :]) for n in sizes]
+        gs = _whole(F, gs, shapes)
+    if F.traced or len(self_shape) > 3 or not all(gs[0].dtype is g.dtype for g in gs):
+        return F.cat(gs, dim)
+    return F.xp.concatenate(gs, axis=dim)  # sizes and dtypes are known to fit
 
 
 def _normal_split(self, split_size, dim=0) -> tuple[int, int]:
