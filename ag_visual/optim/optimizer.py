@@ -511,11 +511,14 @@ def _step(self: Optimizer, closure: Callable[[], Any] | None = None) -> Any:
                     group = {k: number(v) for k, v in group.items()}
                     break
                 traced_only = True
-        together = self.elementwise and group.get("foreach") is not False
+        together = self.elementwise and not traced_only and group.get("foreach") is not False
         given = []
         for p in group["params"]:
             grad = p._grad
             if grad is None:
+                continue
+            if together and fits(p, grad):
+                given.append((p, grad))
                 continue
             if traced_only and group.get("foreach") and group.get("differentiable") and self.keeps:
                 # (SGD's is recorded, in torch, too.)
@@ -531,8 +534,6 @@ def _step(self: Optimizer, closure: Callable[[], Any] | None = None) -> Any:
                 or type(p) is InferenceTensor
             ):
                 self._change_traced(p, grad, group)
-            elif together and fits(p, grad):
-                given.append((p, grad))
             else:
                 self._change(p, grad, group, place)
         if given:

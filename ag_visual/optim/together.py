@@ -14,7 +14,7 @@ import numpy
 
 from ag_visual.core import modes
 from ag_visual.core.storage import FRESH
-from ag_visual.core.tensor import Tensor, before_write, wrote
+from ag_visual.core.tensor import InferenceTensor, Tensor, before_write, wrote
 from ag_visual.dispatch.table import raw_numpy
 from ag_visual.events import instrument
 
@@ -40,11 +40,13 @@ def decayed(p: Any, g: Any, group: dict[str, Any]) -> Any:
 
 def fits(p: Tensor, grad: Tensor) -> bool:
     """Whether this parameter can be changed with others: real, dense, in the main memory."""
-    array, g = p._array, grad._array
+    plain, array, g = p._plain, p._array, grad._array
     return (
-        type(array) is numpy.ndarray is type(g)
-        and array.dtype.char in "fd"
+        plain is not None  # float32 or float64
+        and plain is grad._plain
+        and type(array) is numpy.ndarray is type(g)
         and array.shape == g.shape
+        and type(p) is not InferenceTensor
     )
 
 
@@ -53,12 +55,12 @@ def step_together(optimizer: Any, group: dict[str, Any], given: list[Any], place
 
     place: the call site in the user's code, for what the storages remember.
     """
+    if not optimizer.keeps and not group.get("momentum"):
+        _step_without_state(optimizer, group, given, place)
+        return
     if len({id(p._storage) for p, _ in given}) < len(given):  # they look into one another
         for p, grad in given:
             optimizer._change(p, grad, group, place)
-        return
-    if not optimizer.keeps and not group.get("momentum"):
-        _step_without_state(optimizer, group, given, place)
         return
     kinds: dict[Any, list[Arrays]] = {}
     states, numbers, label = optimizer.state, optimizer.numbers, optimizer._label
@@ -112,7 +114,8 @@ def _step_without_state(
         if told:
             wrote(p, label)
         else:
-            p._storage.wrote(label, place, array)
+            store = p._store
+            (p._storage if store is FRESH else store).wrote(label, place, array)
         update(raw_numpy, array, g if same else decayed(array, g, group), {}, group, 0.0)
 
 
