@@ -63,6 +63,14 @@ def _less(xp: Any, a: Array, b: Array, column: Array, factor: float = 1.0) -> Ar
     return xp.matmul(left, _turned(right))
 
 
+def _product(xp: Any, a: Array, b: Array, like: Array) -> Array:
+    """a b, which lies in memory as `like` does: heads go back to their places without a copy."""
+    rows = like.strides[-1] == like.dtype.itemsize and like.dtype == a.dtype == b.dtype
+    if xp is not numpy or not rows or like.shape != (*a.shape[:-1], b.shape[-1]):
+        return xp.matmul(a, b)
+    return numpy.matmul(a, b, out=numpy.empty_like(like))
+
+
 def attention(
     xp: Any,
     query: Array,
@@ -124,14 +132,14 @@ def attention_backward(
     xp.exp(weights, out=weights)
     d_query = d_key = d_value = None
     if needs[2]:
-        d_value = xp.matmul(_turned(weights), g).astype(kind, copy=False)
+        d_value = _product(xp, _turned(weights), g, v).astype(kind, copy=False)
     if needs[0] or needs[1]:
         slopes = _less(xp, g, v, row_products(xp, g, out)[..., 0])
         slopes *= weights
         if needs[0]:
-            d_query = xp.matmul(slopes, k)
+            d_query = _product(xp, slopes, k, q)
             d_query *= scale
             d_query = d_query.astype(kind, copy=False)
         if needs[1]:
-            d_key = xp.matmul(_turned(slopes), q * scale).astype(kind, copy=False)
+            d_key = _product(xp, _turned(slopes), q * scale, k).astype(kind, copy=False)
     return d_query, d_key, d_value

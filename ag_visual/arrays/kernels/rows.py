@@ -108,11 +108,11 @@ _NARROW = 64
 
 def row_products(xp: Any, a: Array, b: Array) -> Array:
     """(..., 1): the sum of a * b over each row."""
+    width = a.shape[-1]
+    if 0 < width <= _NARROW and a.size and a.dtype.itemsize > 2:
+        return row_sums(xp, xp.ascontiguousarray(a * b))
     if not (is_matrix(a) and is_matrix(b)) or a.dtype.itemsize == 2:
         return (a * b).sum(axis=-1, keepdims=True)
-    width = a.shape[-1]
-    if width <= _NARROW:
-        return row_sums(xp, xp.ascontiguousarray(a * b))
     if xp is numpy and width > _WIDE:
         rows = _wide_row_products(a.reshape(-1, width), b.reshape(-1, width))
         return rows.reshape((*a.shape[:-1], 1))
