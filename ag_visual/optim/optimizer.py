@@ -511,16 +511,18 @@ def _step(self: Optimizer, closure: Callable[[], Any] | None = None) -> Any:
                     group = {k: number(v) for k, v in group.items()}
                     break
                 traced_only = True
-        together = self.elementwise and not traced_only and group.get("foreach") is not False
+        foreach = group.get("foreach")
+        together = self.elementwise and not traced_only and foreach is not False
+        each = bool(foreach or not (self.keeps or group.get("momentum")))
         given = []
         for p in group["params"]:
             grad = p._grad
             if grad is None:
                 continue
-            if together and fits(p, grad):
+            if together and fits(p, grad, each):
                 given.append((p, grad))
                 continue
-            if traced_only and group.get("foreach") and group.get("differentiable") and self.keeps:
+            if traced_only and foreach and group.get("differentiable") and self.keeps:
                 # (SGD's is recorded, in torch, too.)
                 raise AssertionError(
                     "_foreach ops don't support autograd: leave out foreach=True, or "

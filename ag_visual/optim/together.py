@@ -38,14 +38,18 @@ def decayed(p: Any, g: Any, group: dict[str, Any]) -> Any:
     return g
 
 
-def fits(p: Tensor, grad: Tensor) -> bool:
-    """Whether this parameter can be changed with others: real, dense, in the main memory."""
+def fits(p: Tensor, grad: Tensor, each: bool) -> bool:
+    """Whether this parameter can be changed with others: real, dense, in the main memory.
+
+    each: whatever its size; else those of middle size, which gain nothing, are left out.
+    """
     plain, array, g = p._plain, p._array, grad._array
     return (
         plain is not None  # float32 or float64
         and plain is grad._plain
         and type(array) is numpy.ndarray is type(g)
         and array.shape == g.shape
+        and (each or not SMALL <= array.size <= PART)
         and type(p) is not InferenceTensor
     )
 
