@@ -23,6 +23,7 @@ OWN: dict[str, frozenset[str]] = {
     "autograd": _names("guard"),
     "autograd.graph": _names("AccumulateGrad"),
     "Tensor": _names("gradient_edge"),
+    "backends": _names("fast"),
     "Generator": _names(
         "backend bernoulli binomial poisson rand randint randn randperm standard_gamma"
     ),

@@ -16,6 +16,10 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+# NumPy's kernels are tested, also in the programs that tests start; the compiled ones are compared
+# with them (arrays/test_fast.py). Set before anything imports the package.
+os.environ["AG_VISUAL_FAST"] = "0"
+
 # However slow the machine; where CI is set, hypothesis has taken fixed seeds already.
 settings.register_profile(
     "any machine", settings(), deadline=None, suppress_health_check=[HealthCheck.too_slow]

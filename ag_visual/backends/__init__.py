@@ -1,9 +1,10 @@
-"""torch.backends: switches that a program reads and sets. All but `mkldnn.enabled` choose nothing.
+"""torch.backends: switches that a program reads and sets. `mkldnn.enabled` and `fast` alone choose.
 
 What is set is read again; what asks for a library is answered by what is used here.
 """
 
 from ag_visual import absent as _absent
+from ag_visual.arrays import fast as fast
 from ag_visual.backends import (
     cpu as cpu,
     cuda as cuda,
@@ -17,6 +18,7 @@ from ag_visual.backends import (
 )
 from ag_visual.names import only as _only
 
-__all__ = ["cpu", "cuda", "cudnn", "mkl", "mkldnn", "mps", "nnpack", "openmp", "opt_einsum"]
+__all__ = ["cpu", "cuda", "cudnn", "fast", "mkl", "mkldnn", "mps", "nnpack", "openmp"]
+__all__ += ["opt_einsum"]
 __dir__ = _only(__all__, __name__)
 __getattr__ = _absent.asked(__name__, "backends")

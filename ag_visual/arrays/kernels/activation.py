@@ -12,6 +12,7 @@ from typing import Any
 import ml_dtypes
 import numpy
 
+from ag_visual.arrays import fast
 from ag_visual.arrays.backend import Array, of_namespace
 from ag_visual.arrays.kernels import normal
 from ag_visual.arrays.kernels.order import copied
@@ -159,7 +160,12 @@ def gelu(xp: Any, self: Array, approximate: str = "none") -> Array:
         inner = sqrt(2 / pi) * (x + 0.044715 * (x * x * x))
         result = 0.5 * x * (1 + xp.tanh(inner))
     elif normal.fits(xp, x):
-        result = normal.gelu(x)
+        run = fast.kernel("gelu", x) if fast.wanted(xp, x.size) else None
+        if run is None:
+            result = normal.gelu(x)
+        else:
+            result = numpy.empty(x.shape, x.dtype)
+            run(x.reshape(-1), result.reshape(-1))
     else:
         result = 0.5 * x * (1 + of_namespace(xp).special.erf(x * sqrt(0.5)))
     return xp.asarray(result).astype(self.dtype, copy=False)
@@ -174,6 +180,11 @@ def gelu_backward(xp: Any, g: Array, self: Array, approximate: str = "none") -> 
         slope = scale * (1 + 3 * 0.044715 * (x * x))
         derivative = 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * slope
     elif normal.fits(xp, x):
+        run = fast.kernel("gelu_backward", g, x) if fast.wanted(xp, x.size) else None
+        if run is not None and g.shape == x.shape:
+            result = numpy.empty(x.shape, x.dtype)
+            run(g.reshape(-1), x.reshape(-1), result.reshape(-1))
+            return result.astype(self.dtype, copy=False)
         derivative = normal.gelu_slope(x)
     else:
         below = 0.5 * (1 + of_namespace(xp).special.erf(x * sqrt(0.5)))

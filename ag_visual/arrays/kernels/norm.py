@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import numpy
 
+from ag_visual.arrays import fast
 from ag_visual.arrays.backend import Array
 from ag_visual.arrays.kernels.rows import (
     add_product,
@@ -36,6 +37,15 @@ def layer_norm(
     x = _wide(xp, input).reshape(-1, width)
     weight = None if weight is None else _wide(xp, weight).reshape(-1)
     bias = None if bias is None else _wide(xp, bias).reshape(-1)
+    run = fast.kernel("layer_norm", x, weight, bias) if fast.wanted(xp, x.size) else None
+    if run is not None:
+        weight, bias = _factors(x, weight), numpy.zeros(width, x.dtype) if bias is None else bias
+        # Of its final shape from the start, as below.
+        given = numpy.empty(input.shape, x.dtype)
+        result = given.reshape(-1, width)
+        mean, rstd = numpy.empty((len(x), 1), x.dtype), numpy.empty((len(x), 1), x.dtype)
+        run(x, weight, bias, eps, result, mean, rstd)
+        return given.astype(input.dtype, copy=False), mean, rstd
     if xp is numpy and x.size >= _LARGE and x.dtype.kind == "f":
         result, mean, rstd = _large(xp, x, weight, bias, eps)
     else:
@@ -50,6 +60,10 @@ def layer_norm(
         if bias is not None:
             result += bias
     return result.reshape(input.shape).astype(input.dtype, copy=False), mean, rstd
+
+
+def _factors(x: Array, weight: Array | None) -> Array:
+    return numpy.ones(x.shape[1], x.dtype) if weight is None else weight.reshape(-1)
 
 
 def _deviation(xp: Any, off: Array, eps: float) -> Array:
@@ -110,6 +124,14 @@ def layer_norm_backward(
     width = input.size // mean.size
     x, upper = _wide(xp, input).reshape(-1, width), _wide(xp, g).reshape(-1, width)
     mean, rstd = mean.reshape(-1, 1), rstd.reshape(-1, 1)
+    arrays = x, upper, mean, rstd, None if weight is None else _wide(xp, weight)
+    run = fast.kernel("layer_norm_backward", *arrays) if fast.wanted(xp, x.size) else None
+    if run is not None:
+        given = numpy.empty(input.shape, x.dtype)
+        sums = numpy.empty(width, x.dtype), numpy.empty(width, x.dtype)
+        run(upper, x, mean, rstd, _factors(x, arrays[-1]), given.reshape(-1, width), *sums)
+        found = zip((given, *sums), needs, strict=True)
+        return tuple([each if need else None for each, need in found])
     d_input = d_weight = d_bias = None
     product = upper * x if needs[0] or needs[1] else None
     if needs[1]:

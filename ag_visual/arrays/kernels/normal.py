@@ -17,8 +17,8 @@ import numpy
 from ag_visual.arrays.backend import Array
 
 _F: Final = numpy.float32
-_CONST: Final = numpy.array(3.58, _F)
-_POWERS: Final = [
+CONST: Final = numpy.array(3.58, _F)
+POWERS: Final = [
     numpy.array(c, _F)
     for c in (
         *(-0.113244207, 0.2523907739, 0.1315663559, -1.119393662, 1.775740796, -1.428210169),
@@ -49,13 +49,13 @@ def _both(x: Array, buffers: Buffers) -> tuple[Array, Array]:
     numpy.exp(power, power)
     numpy.absolute(x, v)
     numpy.minimum(v, _FAR[: x.size], out=v)
-    numpy.add(v, _CONST, below)
+    numpy.add(v, CONST, below)
     numpy.divide(v, below, v)
-    numpy.multiply(v, _POWERS[0], below)
-    for c in _POWERS[1:-1]:
+    numpy.multiply(v, POWERS[0], below)
+    for c in POWERS[1:-1]:
         numpy.add(below, c, below)
         numpy.multiply(below, v, below)
-    numpy.add(below, _POWERS[-1], below)
+    numpy.add(below, POWERS[-1], below)
     numpy.multiply(below, power, below)
     # 1 - below where x > 0, of which no digit is lost elsewhere. By bits, as `copysign` goes number
     # by number: 37 us for 65,536 of them, where an operation on bits takes 6.

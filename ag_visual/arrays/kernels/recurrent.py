@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from ag_visual.arrays.backend import Array
+from ag_visual.arrays.kernels import lstm_steps
 from ag_visual.arrays.kernels.rows import column_sums
 from ag_visual.arrays.quiet import silent
 
@@ -108,6 +109,10 @@ def forward(
     """
     hidden, kind = w_hh.shape[1], w_hh.dtype
     bias = b_ih + b_hh
+    if mode == LSTM:
+        found = lstm_steps.forward(xp, data, w_ih, w_hh, bias, h, c, sizes, backwards)
+        if found is not None:
+            return found
     if mode == GRU:
         bias[2 * hidden :] = b_ih[2 * hidden :]
     added = xp.matmul(data, _signed(xp, w_ih, mode, hidden).T)
@@ -234,6 +239,9 @@ def backward(
     needs: tuple[bool, ...],
 ) -> tuple[Array | None, ...]:
     """The gradients of data, w_ih, w_hh, b_ih, b_hh, h and c, from those of the three results."""
+    if lstm_steps.made(space, output):
+        given = data, w_ih, w_hh, h, c, output, space, sizes, backwards, needs
+        return lstm_steps.backward(*grads, *given)
     hidden, kind = w_hh.shape[1], w_hh.dtype
     g_out, *g_last = grads
     firsts = [h] if c is None else [h, c]

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy
 
+from ag_visual.arrays import fast
 from ag_visual.arrays.backend import Array
 from ag_visual.arrays.kernels.order import copied
 from ag_visual.arrays.kernels.rows import by_column, is_matrix, row_products, row_sums
@@ -50,6 +51,21 @@ def _sums(xp: Any, x: Array, dim: int) -> Array:
     return x.sum(axis=dim, keepdims=True)
 
 
+def _of_rows(xp: Any, name: str, dim: int, *given: Array | float) -> Array | None:
+    """What the compiled kernel gives for arrays and numbers; None where NumPy is to compute."""
+    arrays = [x for x in given if not isinstance(x, float)]
+    first = arrays[0]
+    if not fast.wanted(xp, first.size) or dim not in (-1, first.ndim - 1):
+        return None
+    run = fast.kernel(name, *arrays)
+    if run is None:
+        return None
+    result = numpy.empty(first.shape, first.dtype)
+    rows = [x if isinstance(x, float) else x.reshape(-1, first.shape[-1]) for x in given]
+    run(*rows[: len(arrays)], result.reshape(-1, first.shape[-1]), *rows[len(arrays) :])
+    return result
+
+
 def softmax(xp: Any, self: Array, dim: int) -> Array:
     """exp(x) / sum(exp(x)) along `dim`."""
     if self.ndim == 0:
@@ -57,6 +73,9 @@ def softmax(xp: Any, self: Array, dim: int) -> Array:
     if self.size == 0:
         return xp.empty_like(self)
     x = _wide(xp, self)
+    done = _of_rows(xp, "softmax", dim, x, LEAST, MOST)
+    if done is not None:
+        return done.astype(self.dtype, copy=False)
     found = _exponentials(xp, x, dim)
     if found is None:
         result = _shifted(xp, x, dim)
@@ -78,6 +97,9 @@ def softmax_backward(xp: Any, g: Array, result: Array, dim: int) -> Array:
     if g.ndim == 0:
         return softmax_backward(xp, g.reshape(1), result.reshape(1), 0).reshape(())
     gw, rw = _wide(xp, g), _wide(xp, result)
+    done = _of_rows(xp, "softmax_backward", dim, gw, rw)
+    if done is not None:
+        return done.astype(g.dtype, copy=False)
     if g.size and dim in (-1, g.ndim - 1):
         grad = xp.empty(gw.shape, gw.dtype)
         flat, there = (each.reshape(-1, gw.shape[-1]) for each in (gw, grad))
@@ -95,6 +117,9 @@ def log_softmax(xp: Any, self: Array, dim: int) -> Array:
     if self.size == 0:
         return xp.empty_like(self)
     x = _wide(xp, self)
+    done = _of_rows(xp, "log_softmax", dim, x)
+    if done is not None:
+        return done.astype(self.dtype, copy=False)
     found = _exponentials(xp, x, dim)
     if found is not None:
         result = x - xp.log(found[1])
@@ -132,6 +157,9 @@ def log_softmax_backward(xp: Any, g: Array, result: Array, dim: int) -> Array:
     if g.ndim == 0:
         return log_softmax_backward(xp, g.reshape(1), result.reshape(1), 0).reshape(())
     gw, rw = _wide(xp, g), _wide(xp, result)
+    done = _of_rows(xp, "log_softmax_backward", dim, gw, rw)
+    if done is not None:
+        return done.astype(g.dtype, copy=False)
     grad = xp.exp(rw)
     grad *= _sums(xp, gw, dim)
     xp.subtract(gw, grad, out=grad)

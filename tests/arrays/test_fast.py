@@ -1,0 +1,329 @@
+"""The compiled kernels against NumPy's, and how they are switched, found and told of.
+
+Where Numba is not installed, as where torch is not (`tests/oracle.py`), the comparison is not run.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy
+import pytest
+
+import ag_visual as ag
+from ag_visual.arrays import fast, kernels
+from ag_visual.arrays.kernels import activation, norm, recurrent, softmax
+
+INSTALLED = fast.is_available()
+if not INSTALLED and os.environ.get("CI", "").lower() in ("1", "true"):
+    raise RuntimeError("CI=true and Numba is not installed: pip install '.[oracle]'")
+needs_numba = pytest.mark.skipif(not INSTALLED, reason="Numba is missing: pip install '.[fast]'")
+
+pytestmark = pytest.mark.filterwarnings("error")
+
+
+@pytest.fixture
+def used(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+    """Compiled kernels for arrays of any size; the names of those that were given."""
+    given: list[str] = []
+    found = fast.kernel
+
+    def kernel(name: str, *arrays: Any) -> Any:
+        run = found(name, *arrays)
+        if run is not None:
+            given.append(name)
+        return run
+
+    monkeypatch.setattr(fast, "kernel", kernel)
+    monkeypatch.setattr(fast, "LEAST", 1)
+    with fast.flags(enabled=True):
+        yield given
+
+
+def both(function: Any, *args: Any) -> tuple[Any, Any]:
+    """What the compiled kernels give, and what NumPy does."""
+    with numpy.errstate(all="ignore"):
+        mine = function(numpy, *args)
+        with fast.flags(enabled=False):
+            return mine, function(numpy, *args)
+
+
+def agree(found: Any, wanted: Any, least: float = 1e-30) -> None:
+    """As near as the type allows, with NaN and infinities where the other has them.
+
+    least: the size of the numbers whose differences these are.
+    """
+    if isinstance(wanted, tuple):
+        for each, other in zip(found, wanted, strict=True):
+            agree(each, other, least)
+    elif wanted is None:
+        assert found is None
+    else:
+        assert (found.dtype, found.shape) == (wanted.dtype, wanted.shape)
+        near = 3e-6 if found.dtype == numpy.float32 else 2e-14
+        scale = numpy.abs(wanted[numpy.isfinite(wanted)]).max(initial=least)
+        numpy.testing.assert_allclose(found, wanted, rtol=near, atol=near * scale)
+
+
+def rows(dtype: str, width: int = 37) -> Any:
+    """Rows of every kind: usual, far from 0, large, with NaN and infinities, and all of those."""
+    rng = numpy.random.default_rng(0)
+    x = rng.normal(size=(70, width)).astype(dtype)
+    x[1] *= 90
+    x[2] += 1000
+    x[3, 5], x[4, 0], x[5, -1], x[6, 3] = numpy.nan, numpy.inf, -numpy.inf, -1e30
+    x[7], x[8], x[9], x[10] = -numpy.inf, numpy.inf, numpy.nan, 0.0
+    x[11, 2:4] = numpy.nan, numpy.inf
+    x[12, 2:4] = -numpy.nan, -numpy.inf
+    x[13], x[14] = -200.0, 60.0
+    return x
+
+
+WAYS = {
+    "in rows": lambda x: x,
+    "every second row": lambda x: x[::2],
+    "every second column": lambda x: x[:, ::2],
+    "by columns": lambda x: numpy.asfortranarray(x),
+    "backwards": lambda x: x[::-1],
+    "three dimensions": lambda x: x.reshape(7, 10, -1),
+    "one column": lambda x: x[:, :1].copy(),
+    "one row": lambda x: x[0],
+    "a number": lambda x: x[0, 0],
+    "no rows": lambda x: x[:0],
+    "read only": lambda x: numpy.broadcast_to(x[:1], x.shape),
+}
+NUMPYS = {"every second row", "every second column", "by columns", "backwards", "read only"}
+NUMPYS |= {"no rows"}
+DTYPES = ["float32", "float64"]
+
+
+@needs_numba
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("name", ["softmax", "log_softmax"])
+def test_softmax(used: list[str], name: str, dtype: str) -> None:
+    forward, backward = getattr(softmax, name), getattr(softmax, f"{name}_backward")
+    for way, given in WAYS.items():
+        used.clear()
+        x = numpy.asarray(given(rows(dtype)))
+        found, wanted = both(forward, x, -1)
+        agree(found, wanted)
+        g = numpy.asarray(given(rows(dtype)[::-1].copy()))
+        agree(*both(backward, g, wanted, -1))
+        assert bool(used) == (way not in NUMPYS), way
+    certain = numpy.array([[0.0, -1e4], [50.0, -50.0]], dtype)
+    assert both(softmax.softmax, certain, -1)[0].tolist() == [[1, 0], [1, pytest.approx(0)]]
+    assert both(softmax.softmax, numpy.full((2, 4), -numpy.inf, dtype), -1)[0].size == 8
+
+
+@needs_numba
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_layer_norm(used: list[str], dtype: str) -> None:
+    rng = numpy.random.default_rng(1)
+    for way, given in WAYS.items():
+        if way in ("a number", "no rows"):
+            continue
+        x = numpy.asarray(given(rows(dtype)))
+        # A mean of 1000 is rounded to what is seen in the difference to it.
+        x = numpy.where((x > 500) & (x < 2000), x.dtype.type(10), x)
+        width = x.shape[-1]
+        weight, bias = (rng.normal(size=width).astype(dtype) for _ in range(2))
+        for w, b in ((weight, bias), (None, None)):
+            found, wanted = both(norm.layer_norm, x, width, w, b, 1e-5)
+            agree(found, wanted)
+            if width == 1:  # whose gradients are the rounding of nothing
+                continue
+            g = rng.normal(size=x.shape).astype(dtype)
+            for needs in ((True, True, True), (True, False, False)):
+                back = both(norm.layer_norm_backward, g, x, *wanted[1:], w, needs)
+                agree(*back, least=float(numpy.nanmax(wanted[2])))
+    assert {"layer_norm", "layer_norm_backward"} <= set(used)
+
+
+@needs_numba
+def test_wide_and_many_rows_keep_their_digits(used: list[str]) -> None:
+    x = numpy.random.default_rng(0).normal(5, 1, (2, 300_000)).astype(numpy.float32)
+    found, mean, _ = norm.layer_norm(numpy, x, x.shape[1], None, None, 0.0)
+    wide = x.astype(numpy.float64)
+    wanted = (wide - wide.mean(1, keepdims=True)) / wide.std(1, keepdims=True)
+    numpy.testing.assert_allclose(mean, wide.mean(1, keepdims=True), rtol=1e-7)
+    numpy.testing.assert_allclose(found, wanted, rtol=3e-6, atol=3e-6)
+    many = numpy.ones((100_000, 2), numpy.float32) * numpy.float32(1.1)
+    zeros = numpy.zeros((len(many), 1), numpy.float32)
+    needs = (False, False, True)
+    total = norm.layer_norm_backward(numpy, many, many, zeros, zeros, None, needs)[2]
+    numpy.testing.assert_allclose(total, 110_000, rtol=2e-7)
+    assert used == ["layer_norm", "layer_norm_backward"]
+
+
+@needs_numba
+def test_gelu(used: list[str]) -> None:
+    for given in WAYS.values():
+        x = numpy.asarray(given(rows("float32")))
+        agree(*both(activation.gelu, x))
+        g = numpy.asarray(given(rows("float32")[::-1].copy()))
+        agree(*both(activation.gelu_backward, g, x))
+    small = numpy.array([[0.0, -0.0]], numpy.float32)
+    assert numpy.signbit(both(activation.gelu, small)[0]).tolist() == [[False, True]]
+    assert {"gelu", "gelu_backward"} <= set(used)
+
+
+SIZES = {"alike": (5,) * 6, "packed": (5, 4, 4, 2, 1, 1), "one": (1,) * 6, "no rows": (0,) * 6}
+
+
+def lstm(dtype: str, sizes: tuple[int, ...], hidden: int) -> dict[str, Any]:
+    rng = numpy.random.default_rng(2)
+    count, most = sum(sizes), max(sizes)
+    shapes = {
+        "data": (count, 3),
+        "w_ih": (4 * hidden, 3),
+        "w_hh": (4 * hidden, hidden),
+        "b_ih": (4 * hidden,),
+        "b_hh": (4 * hidden,),
+        "h": (most, hidden),
+        "c": (most, hidden),
+    }
+    return {
+        name: (rng.normal(size=shape) / shape[-1] ** 0.5).astype(dtype)
+        for name, shape in shapes.items()
+    }
+
+
+def passes(given: dict[str, Any], sizes: tuple[int, ...], reverse: bool, some: bool) -> Any:
+    """Forward, and backward of its outputs, or of its last state alone."""
+    x = given
+    found = recurrent.forward(numpy, recurrent.LSTM, *x.values(), sizes, reverse)
+    grads = tuple(numpy.cos(each) for each in found[:3])
+    grads = (None, *grads[1:]) if some else (grads[0], None, None)
+    kept = x["data"], x["w_ih"], x["w_hh"], x["h"], x["c"], found[0], found[3]
+    with fast.flags(enabled=False):  # what was compiled goes back compiled
+        back = recurrent.backward(numpy, recurrent.LSTM, grads, *kept, sizes, reverse, (True,) * 7)
+    return (*found[:3], *back)
+
+
+@needs_numba
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_lstm(used: list[str], dtype: str) -> None:
+    for sizes in SIZES.values():
+        for hidden in (4, 11, 100):
+            for reverse, some in ((False, False), (True, False), (True, True)):
+                used.clear()
+                given = lstm(dtype, sizes, hidden)
+                found, wanted = both(lambda _, *a: passes(*a), given, sizes, reverse, some)
+                agree(found, wanted)
+                assert used == (["lstm", "lstm_backward"] if any(sizes) else [])
+    for bad in (numpy.nan, numpy.inf, -numpy.inf):
+        given = lstm(dtype, SIZES["packed"], 4)
+        given["data"][6] = bad
+        agree(*both(lambda _, *a: passes(*a), given, SIZES["packed"], False, False))
+
+
+@needs_numba
+def test_what_compiled_kernels_do_not_take_is_numpys(used: list[str]) -> None:
+    x = rows("float32")
+    softmax.softmax(numpy, x, 0)
+    softmax.softmax(numpy, x.astype(">f4"), -1)
+    softmax.softmax(numpy, numpy.ones((3, 4), numpy.complex64), -1)
+    norm.layer_norm(numpy, x, 37, numpy.ones(37), None, 1e-5)
+    assert used == []
+    half = x[20:].astype(numpy.float16)
+    agree(*(each.astype("f8").round(3) for each in both(softmax.softmax, half, -1)))
+    assert used == ["softmax"]  # in float32, as NumPy does
+
+
+def test_the_switch(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert ag.backends.fast is fast
+    assert not fast.enabled  # as the suite begins
+    assert not fast.wanted(numpy, 1 << 20)
+    with fast.flags(enabled=True):
+        assert fast.wanted(numpy, fast.LEAST)
+        assert not fast.wanted(numpy, fast.LEAST - 1)
+        assert not fast.wanted(object(), fast.LEAST)
+    assert not fast.enabled
+
+
+def test_without_numba_nothing_is_said_and_numpy_computes(
+    used: list[str], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(fast, "_known", {})
+    monkeypatch.setitem(sys.modules, "numba", None)
+    assert softmax.softmax(numpy, numpy.zeros((2, 4)), 1).tolist() == [[0.25] * 4] * 2
+    assert (used, caplog.messages) == ([], [])
+
+
+def test_a_numba_that_fails_is_told_of_once_and_numpy_computes(
+    used: list[str], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(fast, "_known", {})
+    monkeypatch.setattr(fast, "is_available", lambda: True)
+    monkeypatch.delattr(kernels, "compiled", raising=False)
+    monkeypatch.setitem(sys.modules, "ag_visual.arrays.kernels.compiled", None)
+    for _ in range(2):
+        assert softmax.softmax(numpy, numpy.zeros((2, 4)), 1).tolist() == [[0.25] * 4] * 2
+    [text] = caplog.messages
+    assert text.startswith("softmax of float64 is left to NumPy: Numba failed with ")
+    assert text.endswith(". Without this line: AG_VISUAL_FAST=0, or uninstall numba.")
+    assert used == []
+
+
+def told(code: str, **environment: str) -> tuple[str, str]:
+    """stdout and stderr of a program of its own, in which warnings are errors."""
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, **environment},
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout, done.stderr
+
+
+def test_numba_is_imported_by_no_import_no_small_array_and_not_where_it_is_switched_off() -> None:
+    code = (
+        "import sys, ag_visual as ag; ag.randn(64, 128).softmax(1)\n"
+        "ag.backends.fast.enabled = True; ag.randn(4, 4).softmax(1); print('numba' in sys.modules)"
+    )
+    assert told(code, AG_VISUAL_FAST="0") == ("False\n", "")
+
+
+@needs_numba
+def test_a_kernel_is_told_of_when_it_is_compiled_and_kept(tmp_path: Path) -> None:
+    code = (
+        "import numpy; from ag_visual.arrays.kernels.softmax import softmax_backward\n"
+        "x = numpy.ones((64, 128), 'f'); softmax_backward(numpy, x, x, 1)"
+    )
+    place = {"NUMBA_CACHE_DIR": str(tmp_path), "AG_VISUAL_FAST": "1"}
+    _, first = told(code, **place)
+    assert first.startswith(
+        "Numba compiles softmax_backward of float32, which takes some seconds; kept in "
+    )
+    assert str(tmp_path) in first
+    assert first.count("\n") == 1
+    assert told(code, **place) == ("", "")
+
+
+@needs_numba
+def test_where_no_folder_may_be_written_each_program_compiles(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from numba.core import caching
+
+    from ag_visual.arrays.kernels import compiled
+
+    monkeypatch.setattr(caching.CacheImpl, "_locator_classes", [])
+    spec = importlib.util.spec_from_file_location("read_only", compiled.__file__)
+    assert spec is not None
+    assert spec.loader is not None
+    again = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(again)
+    folders: list[str | None] = []
+    run = again.function("softmax_backward", numpy.dtype("f"), folders.append)
+    x = numpy.ones((2, 4), "f")
+    run(x, x, out := numpy.empty_like(x))
+    assert (out.tolist(), folders) == ([[-3.0] * 4] * 2, [None])
