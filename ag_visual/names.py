@@ -28,7 +28,7 @@ OWN: dict[str, frozenset[str]] = {
         "backend bernoulli binomial poisson rand randint randn randperm standard_gamma"
     ),
     "dtype": _names("category index name np scalar_name"),
-    "optim.Optimizer": _names("begin by_parts keeps update"),
+    "optim.Optimizer": _names("begin by_parts elementwise keeps numbers update"),
 }
 """The names of this package that torch does not have, by the namespace that they stand in."""
 
