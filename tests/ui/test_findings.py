@@ -14,8 +14,8 @@ from .lab import Lab, Server
 
 START = """\
 import ag_visual as torch
-from ag_visual import nn
-torch.manual_seed(0)"""
+torch.manual_seed(0)
+nn = torch.nn"""
 # However slow the machine is: there is time to look at each pass, if not to record it.
 PATIENT = """\
 from ag_visual.session.session import current

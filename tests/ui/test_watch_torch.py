@@ -79,6 +79,8 @@ def test_a_program_of_pytorch_is_paused_and_its_mistake_is_a_card(lab: Lab, them
     expect(saved.filter(has_text=re.compile("result.*v0.*v0"))).to_have_count(1)
     expect(panel.get_by_role("img", name="Values of shape [64, 128]")).to_be_visible()
     expect(panel.get_by_role("img", name="Histogram of the gradient")).to_be_visible()
+    # The row has its widest buttons now, and ends within the panel.
+    expect(panel.locator(".agv-tools > .agv-menu > .agv-btn")).to_be_in_viewport(ratio=1)
     lab.screenshot(f"watch_{theme.lower()}")
     panel.get_by_role("button", name="Step").click()
     expect(pill).to_have_text("Paused before step 9 of 17")

@@ -45,7 +45,8 @@ export function mount(element: HTMLElement, options: MountOptions = {}): Inspect
   const follows =
     host === 'inline' && element.ownerDocument.body.dataset.jpThemeLight !== undefined;
   const theme = follows ? 'auto' : options.theme;
-  if (host === 'inline' && element.clientHeight < 200) {
+  // One that has a height of its own may be out of sight now, and have no pixels yet.
+  if (host === 'inline' && element.style.height === '' && element.clientHeight < 200) {
     element.style.height = `${INLINE_HEIGHT}px`;
   }
   const wheel = host === 'inline' ? 'focused' : 'always';

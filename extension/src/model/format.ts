@@ -48,6 +48,18 @@ export function numberText(value: number | null | undefined): string {
   return text.replaceAll('-', '−');
 }
 
+/** The same in at most so many characters, with fewer digits where three are too long. */
+export function shortText(value: number | null | undefined, most: number): string {
+  const text = numberText(value);
+  if (text.length <= most || !Number.isFinite(value)) {
+    return text;
+  }
+  const [one, none] = [1, 0].map(digits =>
+    Number(value).toExponential(digits).replace('e+', 'e').replaceAll('-', '−')
+  );
+  return one.length <= most ? one : none;
+}
+
 /** The same as a factor or summand: a negative one in parentheses. */
 export function signedText(value: number | null | undefined): string {
   const text = numberText(value);

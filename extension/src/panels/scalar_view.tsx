@@ -4,7 +4,7 @@
 import type { KeyboardEvent, ReactElement } from 'react';
 import { useEffect, useMemo, useRef, useState } from 'react';
 import { oneLine } from '../protocol/text';
-import { numberText } from '../model/format';
+import { numberText, shortText } from '../model/format';
 import type { ChosenNumber, NumberGraph } from '../model/scalars';
 import { chainText, nameOf, numberAt, numberGraph } from '../model/scalars';
 import { STATE_NAMES, State } from '../model/states';
@@ -18,6 +18,8 @@ import { ViewSwitch } from './view_switch';
 
 /** From so many lines on, only those at the chosen number have their derivative on them. */
 const MOST_LABELS = 90;
+/** Characters for which a box has room beside the sign or place at its left. */
+const MOST_CHARACTERS = 7;
 /** Above the drawing: the switch of views. */
 const ABOVE = 46;
 
@@ -272,7 +274,7 @@ function Drawing({ graph, kept }: { graph: NumberGraph; kept: Kept }): ReactElem
                   {place}
                 </text>
                 <text className="agv-value" x={x + BOX.width - 8} y={y + 18} textAnchor="end">
-                  {value === null ? '–' : numberText(value)}
+                  {value === null ? '–' : shortText(value, MOST_CHARACTERS)}
                 </text>
                 <text className="agv-caption-more" x={x + 7} y={y + 37}>
                   ∂
@@ -284,7 +286,7 @@ function Drawing({ graph, kept }: { graph: NumberGraph; kept: Kept }): ReactElem
                   y={y + 37}
                   textAnchor="end"
                 >
-                  {shown ? numberText(gradient) : '?'}
+                  {shown ? shortText(gradient, MOST_CHARACTERS) : '?'}
                 </text>
               </g>
             );

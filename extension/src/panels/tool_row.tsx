@@ -96,7 +96,7 @@ export function ToolRow({
       ))}
       {fixed}
       {folded.length > 0 && (
-        <Menu label="More" icon="more" title="What does not fit here" side="right">
+        <Menu label="More" icon="more" bare title="What does not fit here" side="right">
           {() =>
             folded.map(({ id, element }) => (
               <div key={id} className="agv-folded">

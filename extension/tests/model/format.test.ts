@@ -8,7 +8,8 @@ import {
   numberText,
   placeText,
   plural,
-  shapeText
+  shapeText,
+  shortText
 } from '../../src/model/format';
 import { readSite } from '../../src/protocol/decode';
 
@@ -26,6 +27,18 @@ describe('format', () => {
       [null, 'none']
     ];
     for (const [value, text] of cases) expect(numberText(value)).toBe(text);
+  });
+
+  it('gives up digits where there is little room', () => {
+    const cases: [number | null, string][] = [
+      [0.0412, '0.0412'],
+      [-0.000169, '−1.7e−4'],
+      [-8.47e-5, '−8.5e−5'],
+      [-9.15e-10, '−9e−10'],
+      [-Infinity, '−∞'],
+      [null, 'none']
+    ];
+    for (const [value, text] of cases) expect(shortText(value, 7)).toBe(text);
   });
 
   it('writes sizes, counts, times and shapes', () => {

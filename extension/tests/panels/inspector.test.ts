@@ -5,7 +5,8 @@
 import { act } from 'react';
 import { afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { OfflineController } from '../../src/model/offline';
-import { mount } from '../../src/entries/inspector';
+import { mount, mountOutput } from '../../src/entries/inspector';
+import type { OutputHandle, OutputOptions } from '../../src/entries/output';
 import { InspectorModel } from '../../src/model/inspector';
 import type { InspectorHandle } from '../../src/panels/index';
 import { Cell } from '../../src/protocol/cell';
@@ -431,5 +432,19 @@ describe('mount', () => {
     expect(element.querySelector('.agv-root')?.getAttribute('data-agv-theme')).toBe('dark');
     delete document.body.dataset.jpThemeLight;
     await act(async () => handle?.dispose());
+  });
+
+  it('leaves an output that is out of sight the height that it was given', async () => {
+    const element = document.createElement('div');
+    element.style.height = '620px';
+    const given = { recording: residual(), session: '', live: false, kernel: null };
+    let output: OutputHandle | undefined;
+    await act(async () => {
+      output = mountOutput(element, given as unknown as OutputOptions);
+    });
+    await settle();
+    const around = element.querySelector<HTMLElement>('.agv-root')?.parentElement;
+    expect(around?.style.height).toBe('100%');
+    await act(async () => output?.dispose());
   });
 });
