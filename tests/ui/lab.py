@@ -373,6 +373,23 @@ class Lab:
         )
         assert done == "ok", code
 
+    def count_clicks(self) -> None:
+        """From now on `clicks` counts, in a page in which another test may have counted."""
+        self.page.evaluate(
+            """() => {
+                removeEventListener('click', window.count ?? null, true);
+                window.clicks = 0;
+                window.count = () => { window.clicks += 1; };
+                addEventListener('click', window.count, true);
+            }"""
+        )
+
+    @property
+    def clicks(self) -> int:
+        """How often anything was clicked since `count_clicks`."""
+        count: int = self.page.evaluate("() => window.clicks")
+        return count
+
     def run_all(self) -> list[str]:
         return [self.run(index) for index in self.code_cells()]
 
@@ -534,6 +551,7 @@ CLEAR = """async () => {
             widget.dispose();
         }
     shell.collapseRight();
+    shell.expandLeft();
     localStorage.clear();
     sessionStorage.clear();
     for (const name of ['started', 'ended', 'reply']) delete window[name];

@@ -61,16 +61,14 @@ def test_every_parameter_is_listed_with_what_became_of_its_gradient(lab: Lab) ->
     lab.run(0)
     lab.run(1)
     # Why there is no gradient is one click away.
-    lab.page.evaluate(
-        "() => { window.clicks = 0; addEventListener('click', () => window.clicks++, true); }"
-    )
+    lab.count_clicks()
     panel.get_by_role("tab", name="Problems").click()
     cut = panel.get_by_role("article", name="no gradient").filter(has_text="cut by detach")
     expect(cut).to_contain_text("model.enc.scale.grad stays None: cut by detach")
     expect(cut).to_contain_text("In[1] line 13")
     unused = panel.get_by_role("article").filter(has_text="not used in this pass")
     expect(unused).to_contain_text("model.enc.unused.weight.grad stays None, and 1 other")
-    assert lab.page.evaluate("() => window.clicks") == 1
+    assert lab.clicks == 1
     panel.get_by_role("tab", name="Parameters").click()
     expect(panel.get_by_text("7 parameters, 3 without a gradient, 1 frozen")).to_be_visible()
     expect(row(panel, "model.enc.scale")).to_contain_text("cut by detach, In[1] line 13")

@@ -102,12 +102,10 @@ def test_a_notebook_that_uses_pytorch_is_watched_at_one_click(lab: Lab) -> None:
     expect(panel.locator(".agv-empty")).to_contain_text("This notebook uses PyTorch")
     lab.pictures("watch_offer")
     assert not in_both(lab, ".ag-inspector-panel")
-    lab.page.evaluate(
-        "() => { window.clicks = 0; addEventListener('click', () => window.clicks++, true); }"
-    )
+    lab.count_clicks()
     button.click()
     expect(panel.locator(".agv-pill")).to_have_text("Recording")
-    assert lab.page.evaluate("window.clicks") == 1
+    assert lab.clicks == 1
     assert lab.cells() == 3
     assert lab.source(1) == "import ag_visual as ag, torch\nag.watch(torch)"
     assert "watching torch: everything" in lab.output(1)
