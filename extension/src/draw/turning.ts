@@ -1,5 +1,5 @@
-// Where the edges of graphs lead for which that is chosen: to the side or down, whichever shows more
-// at once. Graphs that are drawn beside each other share one, so that they are turned alike.
+// Where the edges of graphs lead for which that is chosen: to the side or down, whichever shows
+// more at once. Graphs that are drawn beside each other share one, so that they are turned alike.
 
 import type { InspectorModel } from '../model/inspector';
 import { extentOf, readable } from '../layout/extent';
@@ -10,13 +10,15 @@ import { LEGIBLE, READING } from './viewpoint';
 /** So many times better the other direction must be for a graph to be turned by itself. */
 const STAYS = 1.25;
 
+type Drawn = Pick<InspectorModel, 'store' | 'graph' | 'view'>;
+
 export class Turning {
   /** edges lead to the side */
   across = false;
   private signature = '';
   private room = '';
 
-  constructor(private readonly graphs: readonly Pick<InspectorModel, 'store' | 'graph' | 'view'>[]) {}
+  constructor(private readonly graphs: readonly Drawn[]) {}
 
   /** The next graph is the first. */
   forget(): void {
@@ -25,8 +27,8 @@ export class Turning {
   }
 
   /**
-   * Chooses again when there is another graph, or another room; whether that turned them. What opens
-   * and closes in a graph is no reason: a click on a node would turn it.
+   * Chooses again when there is another graph, or another room; whether that turned them. What
+   * opens and closes in a graph is no reason: a click on a node would turn it.
    */
   choose(view: Size, room: string): boolean {
     const { graphs, across } = this;

@@ -7,7 +7,8 @@ export const SIDE_CSS = `
   background: var(--agv-bg); }
 .agv-root .agv-tabs { display: flex; align-items: stretch; gap: 2px;
   padding: 0 4px 0 8px; border-bottom: 1px solid var(--agv-line); min-height: 34px; }
-.agv-root .agv-tabs [role="tablist"] { display: flex; flex-wrap: wrap; column-gap: 1px; }
+.agv-root .agv-tabs [role="tablist"] { display: flex; flex-wrap: wrap;
+  column-gap: 1px; }
 .agv-root .agv-tabs button { border: 0; background: none; padding: 0 3px; min-height: 32px;
   color: var(--agv-ink2);
   border-bottom: 2px solid transparent;
@@ -267,7 +268,8 @@ export const SIDE_CSS = `
   top: 24px;
   bottom: -1px; width: 1.5px; background: var(--agv-line2); }
 .agv-root .agv-strip code { display: block; grid-column: 2; color: var(--agv-ink2); }
-.agv-root .agv-v { align-self: start; min-width: 36px; text-align: center; border: 1.5px solid var(--agv-line2);
+.agv-root .agv-v { align-self: start; min-width: 36px; text-align: center;
+  border: 1.5px solid var(--agv-line2);
   border-radius: 12px; padding: 0 8px; font-size: 11.5px;
   line-height: 19px; background: var(--agv-bg); color: var(--agv-ink2); }
 .agv-root .agv-v[data-kind="saved"] { border-color: var(--agv-save); color: var(--agv-save);
