@@ -324,13 +324,17 @@ def _compute(
         raise kernel_error(op, arrays.values(), error) from None
     except TypeError as error:
         _check_numbers(op, arguments)
-        if "ufunc" not in str(error) and "numpy boolean" not in str(error):
+        if not any(words in str(error) for words in _NO_SUCH_TYPE):
             raise
         kind = next(dtypes.of_array(a) for a in arrays.values() if hasattr(a, "dtype"))
         text = f"\"{op.public_name}\" not implemented for '{kind.scalar_name}'"
         raise NotImplementedError(text) from None
     _check_bools(op, arrays, result)
     return _narrowed(op, arrays, result) if op.narrows else result
+
+
+_NO_SUCH_TYPE = "ufunc", "numpy boolean", "Wrong type ("
+"""Words of what NumPy (and CuPy, the last) says where a function has no loop for a dtype."""
 
 
 def _check_bools(op: Op, arrays: dict[str, Any], result: Any) -> None:

@@ -38,7 +38,9 @@ def sixteen(op: Op, arrays: dict[str, Any]) -> Any:
 
 
 def widened(xp: Any, value: Any) -> Any:
-    """A 16-bit floating-point array as float32; anything else is as it was."""
+    """16-bit floating-point arrays as float32, those of a sequence, too; all else as it was."""
+    if isinstance(value, tuple | list):
+        return type(value)(widened(xp, each) for each in value)
     narrow = getattr(value, "dtype", None) in NARROW
     return copied(xp, value, WIDE) if narrow else value
 

@@ -1,4 +1,4 @@
-"""Writes cupy_surface.json: the names and keywords that CuPy has and NumPy 2 has too.
+"""Writes cupy_surface.json: the names, keywords and types of ufuncs that CuPy and NumPy 2 have.
 
 Run as `python tests/arrays/list_cupy.py` where CuPy can be imported; no GPU is needed. Names are
 read from the library itself; the few signatures that it hides behind **kwargs are given below.
@@ -86,7 +86,7 @@ def namespace(cupy_part: Any, numpy_part: Any, ufunc: type) -> dict[str, dict[st
             continue
         found = getattr(cupy_part, name)
         if isinstance(found, ufunc):
-            ufuncs[name] = f"{found.nin}->{found.nout}"
+            ufuncs[name] = " ".join(found.types)
         elif inspect.ismodule(found):
             continue
         elif isinstance(found, type):

@@ -102,13 +102,39 @@ def _wrapped(where: str, parameters: str, function: Callable[..., Any]) -> Calla
     return call
 
 
+_KINDS: Final = "biufc"
+
+
+def _fits(value: Any, char: str) -> bool:
+    """Whether a ufunc's loop with this type takes a value."""
+    taken = numpy.dtype(char)
+    if isinstance(value, numpy.ndarray | numpy.generic):
+        return numpy.can_cast(value.dtype, taken)
+    kind = "b" if type(value) is bool else numpy.asarray(value).dtype.kind
+    return _KINDS.index(kind.replace("u", "i")) <= _KINDS.index(taken.kind)
+
+
 class StrictUfunc:
     """A ufunc with `out`, `dtype` and `casting`, and the methods CuPy implements for it."""
 
-    def __init__(self, name: str, function: Any, arity: str) -> None:
+    def __init__(self, name: str, function: Any, types: str) -> None:
         self.name = name
         self._function = function
-        self.nin, self.nout = map(int, arity.split("->"))
+        self._loops = [tuple(loop.split("->")) for loop in types.split()]
+        self.nin, self.nout = map(len, self._loops[0])
+
+    def _loop(self, values: list[Any]) -> tuple[str, str] | None:
+        """The first of CuPy's loops that takes these; None: they are of ml_dtypes.
+
+        A Python number counts by its kind alone.
+        """
+        if any(getattr(getattr(v, "dtype", None), "kind", "") == "V" for v in values):
+            return None
+        for takes, gives in self._loops:
+            if all(map(_fits, values, takes)):
+                return takes, gives
+        told = ", ".join(str(getattr(v, "dtype", type(v).__name__)) for v in values)
+        raise TypeError(f"Wrong type ({told}) of arguments for cupy_{self.name}")
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         unknown = sorted(set(kwargs) - {"out", "dtype", "casting"})
@@ -117,9 +143,17 @@ class StrictUfunc:
         where = f"xp.{self.name}"
         inner = [_inward(arg, where) for arg in args]
         named = {name: _inward(arg, where) for name, arg in kwargs.items()}
+        loop = self._loop(inner[: self.nin])
         result = self._function(*inner, **named)
         out = kwargs.get("out", args[self.nin] if len(args) > self.nin else None)
-        return out if type(out) is StrictArray else _outward(result)
+        if type(out) is StrictArray:
+            return out
+        if loop is not None and "dtype" not in kwargs and not isinstance(out, tuple):
+            # What CuPy's loop gives may be of another type than what NumPy's does.
+            parts = result if self.nout > 1 else (result,)
+            parts = tuple(numpy.asarray(p).astype(t) for p, t in zip(parts, loop[1], strict=True))
+            result = parts if self.nout > 1 else parts[0]
+        return _outward(result)
 
     def __getattr__(self, name: str) -> Any:
         if name not in _UFUNC_METHODS:
@@ -272,44 +306,67 @@ class StrictArray:
         return f"strict {getattr(self, _VALUES)!r}"
 
 
-def _give_operators() -> None:
-    """Arithmetic and comparison operators, reflected and in place."""
-    binary = ["add", "sub", "mul", "truediv", "floordiv", "mod", "divmod", "pow", "matmul"]
-    binary += ["and", "or", "xor", "lshift", "rshift"]
-    names = [f"__{name}__" for name in (*binary, "lt", "le", "eq", "ne", "gt", "ge")]
-    names += [f"__r{name}__" for name in binary]
-    in_place = [f"__i{name}__" for name in binary if name not in ("divmod", "matmul")]
+_BINARY: Final = {
+    "add": "add",
+    "sub": "subtract",
+    "mul": "multiply",
+    "truediv": "true_divide",
+    "floordiv": "floor_divide",
+    "mod": "remainder",
+    "divmod": "divmod",
+    "pow": "power",
+    "and": "bitwise_and",
+    "or": "bitwise_or",
+    "xor": "bitwise_xor",
+    "matmul": "matmul",
+    "lshift": "left_shift",
+    "rshift": "right_shift",
+}
+_COMPARISONS: Final = {
+    "lt": "less",
+    "le": "less_equal",
+    "eq": "equal",
+    "ne": "not_equal",
+    "gt": "greater",
+    "ge": "greater_equal",
+}
+_UNARY: Final = {"neg": "negative", "pos": "positive", "abs": "absolute", "invert": "invert"}
 
-    def make(name: str) -> Callable[..., Any]:
+
+def _give_operators() -> None:
+    """Arithmetic and comparison operators, reflected and in place: ufuncs, as in CuPy."""
+
+    def make(name: str, ufunc: str, turned: bool) -> Callable[..., Any]:
         def operate(self: StrictArray, other: Any) -> Any:
-            inner = _inward(other, name)
+            _check_not_numpy(other, name)
             if type(other) is not StrictArray and not isinstance(
                 other, int | float | complex | numpy.generic
             ):
                 return NotImplemented
-            return _outward(getattr(getattr(self, _VALUES), name)(inner))
+            call = getattr(STRICT.xp, ufunc)
+            return call(other, self) if turned else call(self, other)
 
         return operate
 
-    def make_in_place(name: str) -> Callable[..., Any]:
+    def make_in_place(name: str, ufunc: str) -> Callable[..., Any]:
         def operate(self: StrictArray, other: Any) -> Any:
-            # NumPy, too, changes the same memory; a different object would be a wrong result.
-            values = getattr(self, _VALUES)
-            changed = getattr(values, name)(_inward(other, name))
-            assert changed is values
+            _check_not_numpy(other, name)
+            getattr(STRICT.xp, ufunc)(self, other, out=self)
             return self
 
         return operate
 
-    def make_unary(name: str) -> Callable[..., Any]:
-        return lambda self: _outward(getattr(getattr(self, _VALUES), name)())
+    def make_unary(ufunc: str) -> Callable[..., Any]:
+        return lambda self: getattr(STRICT.xp, ufunc)(self)
 
-    for name in names:
-        setattr(StrictArray, name, make(name))
-    for name in in_place:
-        setattr(StrictArray, name, make_in_place(name))
-    for name in ("__neg__", "__pos__", "__abs__", "__invert__"):
-        setattr(StrictArray, name, make_unary(name))
+    for name, ufunc in (_BINARY | _COMPARISONS).items():
+        setattr(StrictArray, f"__{name}__", make(f"__{name}__", ufunc, False))
+    for name, ufunc in _BINARY.items():
+        setattr(StrictArray, f"__r{name}__", make(f"__r{name}__", ufunc, True))
+        if name not in ("divmod", "matmul"):
+            setattr(StrictArray, f"__i{name}__", make_in_place(f"__i{name}__", ufunc))
+    for name, ufunc in _UNARY.items():
+        setattr(StrictArray, f"__{name}__", make_unary(ufunc))
 
 
 _give_operators()
@@ -355,9 +412,9 @@ class StrictNamespace:
         for key, parameters in offered["functions"].items():
             if hasattr(inside, key):
                 setattr(self, key, _wrapped(f"{name}.{key}", parameters, getattr(inside, key)))
-        for key, arity in offered["ufuncs"].items():
+        for key, types in offered["ufuncs"].items():
             if hasattr(inside, key):
-                setattr(self, key, StrictUfunc(key, getattr(inside, key), arity))
+                setattr(self, key, StrictUfunc(key, getattr(inside, key), types))
         for key in offered["values"]:
             if hasattr(inside, key):
                 setattr(self, key, getattr(inside, key))

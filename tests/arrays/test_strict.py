@@ -100,6 +100,21 @@ def test_ufunc_methods_are_those_cupy_implements(array: StrictArray) -> None:
         xp.maximum.reduce(array)
 
 
+def test_ufuncs_have_the_types_that_cupys_have(array: StrictArray) -> None:
+    # CuPy 13 rounds integers as float64, NumPy 2 leaves them what they are.
+    assert xp.floor(xp.arange(3)).dtype == "float64"
+    assert (array.astype("float32") + 1).dtype == "float32"
+    assert (xp.arange(3) / 2).dtype == "float64"
+    for attempt in (
+        lambda: xp.logical_not(array.astype("complex64")),
+        lambda: array & 1,
+        lambda: 1.5 << xp.arange(3),
+        lambda: ~array,
+    ):
+        with pytest.raises(TypeError, match="Wrong type"):
+            attempt()
+
+
 def test_views_share_memory_and_in_place_writes_arrive(array: StrictArray) -> None:
     array[0] += 1
     array.T[0, 1] = 9

@@ -6,6 +6,8 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+import numpy
+
 from ag_visual.core.level import hollow, not_batched
 from ag_visual.dispatch.families import binary, compared, pair_samples, tested, unary, zeros
 from ag_visual.dispatch.record import KEEP, PROMOTE, ErrorSample, Sample
@@ -28,7 +30,7 @@ tested("isinf", "isinf", doc="Where elements are infinite, as bools.")
 tested("isfinite", "isfinite", doc="Where elements are neither infinite nor NaN, as bools.")
 tested(
     "logical_not",
-    "logical_not",
+    lambda xp, self: xp.equal(self, 0),  # CuPy's logical_not takes no complex numbers
     inplace=True,
     inplace_function=False,
     doc="Where elements are zero, as bools.",
@@ -48,6 +50,22 @@ tested("isposinf", _is_infinite(1), doc="Where elements are +inf, as bools.")
 tested("isneginf", _is_infinite(-1), doc="Where elements are -inf, as bools.")
 tested("isreal", _is_real, doc="Where elements have no imaginary part, as bools.")
 tested("signbit", "signbit", doc="Where the sign bit is set (negative numbers and -0.0), as bools.")
+
+
+_BOOL = numpy.dtype(bool)
+
+
+def _logical(name: str) -> Callable[..., Any]:
+    def nonzero(xp, x):
+        # CuPy's functions of this name take no complex numbers.
+        return xp.not_equal(x, 0) if getattr(x, "dtype", _BOOL).kind == "c" else x
+
+    def kernel(xp, self, other):
+        return getattr(xp, name)(nonzero(xp, self), nonzero(xp, other))
+
+    return kernel
+
+
 for _name, _which, _symbol in (
     ("logical_and", "both elements are", "and"),
     ("logical_or", "one element is, or both are,", "or"),
@@ -57,6 +75,7 @@ for _name, _which, _symbol in (
         _name,
         None,
         None,
+        _logical(_name),
         symbol=_symbol,
         vmap_inplace="inplace arithmetic",
         samples=pair_samples(),
