@@ -57,6 +57,12 @@ class CupyBackend(Backend):
     def to_numpy(self, array: Array) -> numpy.ndarray[Any, Any]:
         return cupy.asnumpy(array)  # type: ignore[no-any-return]
 
+    def to_pinned(self, array: Array) -> numpy.ndarray[Any, Any]:
+        if not array.size:
+            return self.to_numpy(array)
+        whole = array if array.flags.c_contiguous else array.copy("C")
+        return whole.get(out=cupyx.empty_pinned(array.shape, array.dtype))  # type: ignore[no-any-return]
+
     def from_numpy(self, array: numpy.ndarray[Any, Any]) -> Array:
         return cupy.asarray(array)
 

@@ -11,7 +11,7 @@ import weakref
 from collections.abc import Callable, Generator, Iterable, Sequence
 from typing import Any, Literal, NamedTuple
 
-from ag_visual.arrays.backend import data_pointer
+from ag_visual.arrays.backend import backend_of, data_pointer, is_array
 from ag_visual.core import modes
 from ag_visual.core.hooks import RemovableHandle
 from ag_visual.core.node import AccumulateGrad, Node
@@ -117,14 +117,17 @@ class saved_tensors_hooks:
 class save_on_cpu(saved_tensors_hooks):
     """Keep saved tensors on the CPU and move them back when backward needs them.
 
-    pin_memory: as a hint; host memory that CuPy pins is not addressable as a tensor here, so the
-    copy is pageable. device_type: only tensors on this type of device are moved.
+    pin_memory: into page-locked memory, from where they come back fastest. device_type: only
+    tensors on this type of device are moved.
     """
 
     def __init__(self, pin_memory: bool = False, device_type: str = "cuda") -> None:
         def pack(tensor: Tensor) -> tuple[Device, Tensor]:
             if tensor.device.type == "cpu":
                 return (tensor.device, tensor.clone() if pin_memory else tensor)
+            array = tensor._array
+            if pin_memory and is_array(array):
+                return (tensor.device, from_array(backend_of(array).to_pinned(array)))
             return (tensor.device, tensor.cpu())
 
         def unpack(packed: tuple[Device, Tensor]) -> Tensor:

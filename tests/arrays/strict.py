@@ -221,9 +221,17 @@ class StrictArray:
     def __array_function__(self, function: Any, *_: Any) -> NoReturn:
         raise TypeError(f"numpy.{function.__name__} was given a device array; call it on xp")
 
-    def get(self) -> numpy.ndarray[Any, Any]:
-        """A copy on the host: the explicit way out."""
-        return numpy.array(getattr(self, _VALUES))
+    def get(
+        self, stream: Any = None, order: str = "C", out: Any = None, blocking: bool = True
+    ) -> numpy.ndarray[Any, Any]:
+        """A copy on the host, into `out`: the explicit way out."""
+        values = getattr(self, _VALUES)
+        if out is None:
+            return numpy.array(values)
+        if (out.shape, out.dtype) != (values.shape, values.dtype) or not out.flags.c_contiguous:
+            raise ValueError("out is not of the array's shape and dtype, or not contiguous")
+        out[...] = values
+        return out  # type: ignore[no-any-return]
 
     def item(self) -> Any:
         return getattr(self, _VALUES).item()

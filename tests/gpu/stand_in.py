@@ -12,7 +12,7 @@ import threading
 import time
 import weakref
 from contextlib import nullcontext
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy
@@ -222,8 +222,18 @@ def _asnumpy(array: Any, *_: Any) -> Any:
     return array.get() if type(array) is strict.StrictArray else numpy.asarray(array)
 
 
+_PINNED: set[int] = set()
+
+
 def _pinned(shape: Any, dtype: Any = float, order: str = "C") -> Any:
-    return numpy.empty(shape, dtype, order)
+    made = numpy.empty(shape, dtype, order)
+    _PINNED.add(made.ctypes.data)
+    weakref.finalize(made, _PINNED.discard, made.ctypes.data)
+    return made
+
+
+def _attributes(pointer: int) -> SimpleNamespace:
+    return SimpleNamespace(type=1 if pointer in _PINNED else 0)
 
 
 def _modules() -> dict[str, ModuleType]:
@@ -233,6 +243,8 @@ def _modules() -> dict[str, ModuleType]:
         getDeviceCount=lambda: 1,
         getDeviceProperties=lambda device: dict(_PROPERTIES),
         memGetInfo=lambda: (FREE, TOTAL),
+        pointerGetAttributes=_attributes,
+        memoryTypeHost=1,
         profilerStart=lambda: None,
         profilerStop=lambda: None,
     )

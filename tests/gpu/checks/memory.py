@@ -6,6 +6,7 @@ import gc
 from typing import Any
 
 import ag_visual as ag
+from ag_visual.arrays import backend_for
 
 from ..page import Machine, check
 
@@ -78,6 +79,22 @@ def saved_tensors_wait_on_the_host(machine: Machine) -> None:
         (found,) = ag.autograd.grad(y, x)
         assert ag.equal(found, wanted), f"pin_memory={pinned}"
         del y, found
+
+
+@check("memory")
+def pinned_memory_is_pinned(machine: Machine) -> None:
+    """What save_on_cpu(pin_memory=True) keeps is page-locked, also of views; else it is not."""
+    runtime = backend_for(machine.device).xp.cuda.runtime
+    x = ag.arange(12.0, device=machine.device).reshape(3, 4)
+    for tensor in (x, x.t()[1:], x[0, 0], x[:, :0]):
+        for pinned in (True, False):
+            where, kept = ag.autograd.graph.save_on_cpu(pin_memory=pinned).pack_hook(tensor)
+            assert where == tensor.device
+            assert kept.device.type == "cpu"
+            assert kept.tolist() == tensor.tolist()
+            if kept.numel():
+                kind = runtime.pointerGetAttributes(kept.data_ptr()).type
+                assert (kind == runtime.memoryTypeHost) is pinned, kind
 
 
 @check("memory")
