@@ -17,6 +17,13 @@ import numpy
 HERE = Path(__file__).parent
 NAMESPACES = ("", "linalg", "fft", "random", "lib.stride_tricks")
 
+# Whose own names are listed besides: what moves data, counts memory and has streams.
+OWN = (
+    *("cupy", "cupy.cuda", "cupy.cuda.runtime", "cupy.random", "cupyx"),
+    *("cupy.cuda.Device", "cupy.cuda.Event", "cupy.cuda.MemoryPool", "cupy.cuda.Stream"),
+)
+# Names that a module makes when they are first asked for.
+LATE = {"cupy.random": ("Generator",)}
 # Read in CuPy's source: what the function pops from its **kwargs.
 HIDDEN = {
     "einsum": "*operands, dtype, optimize",
@@ -130,7 +137,17 @@ def surface() -> dict[str, Any]:
         for name in public(generator)
         if hasattr(numpy.random.Generator, name)
     }
+    result["own"] = {name: own(name) for name in OWN}
     return result
+
+
+def own(path: str) -> list[str]:
+    """The public names of a module or class that NumPy has not."""
+    found: Any = importlib.import_module(path.partition(".")[0])
+    for step in path.split(".")[1:]:
+        found = getattr(found, step)
+    names = {*public(found), *(name for name in LATE.get(path, ()) if hasattr(found, name))}
+    return [name for name in sorted(names) if path != "cupy" or not hasattr(numpy, name)]
 
 
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ class CUDARuntimeError(RuntimeError):
     """What CuPy raises where a call of the CUDA runtime fails."""
 
 
-class Pool:
+class MemoryPool:
     """cupy.cuda.MemoryPool: bytes of living arrays in blocks of 512, and those kept for reuse."""
 
     def __init__(self) -> None:
@@ -144,7 +144,7 @@ class Event:
 
 
 Stream.null = Stream(null=True)
-POOL = Pool()
+POOL = MemoryPool()
 
 
 def elapsed(begun: Event, ended: Event) -> float:
