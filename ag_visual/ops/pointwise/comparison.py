@@ -15,6 +15,14 @@ from ag_visual.dispatch.table import composite, op
 
 # Questions: no derivative -------------------------------------------------------------------------
 
+_BOOL = numpy.dtype(bool)
+
+
+def _nonzero(xp, x):
+    # CuPy's logical functions take no complex numbers.
+    return xp.not_equal(x, 0) if getattr(x, "dtype", _BOOL).kind == "c" else x
+
+
 compared("eq", "equal", doc="self == other, elementwise, as bools.", symbol="=")
 compared("ne", "not_equal", doc="self != other, elementwise, as bools.", symbol="≠")
 compared("lt", "less", real_only=True, doc="self < other, elementwise, as bools.", symbol="<")
@@ -30,7 +38,7 @@ tested("isinf", "isinf", doc="Where elements are infinite, as bools.")
 tested("isfinite", "isfinite", doc="Where elements are neither infinite nor NaN, as bools.")
 tested(
     "logical_not",
-    lambda xp, self: xp.equal(self, 0),  # CuPy's logical_not takes no complex numbers
+    lambda xp, self: xp.logical_not(_nonzero(xp, self)),
     inplace=True,
     inplace_function=False,
     doc="Where elements are zero, as bools.",
@@ -52,16 +60,9 @@ tested("isreal", _is_real, doc="Where elements have no imaginary part, as bools.
 tested("signbit", "signbit", doc="Where the sign bit is set (negative numbers and -0.0), as bools.")
 
 
-_BOOL = numpy.dtype(bool)
-
-
 def _logical(name: str) -> Callable[..., Any]:
-    def nonzero(xp, x):
-        # CuPy's functions of this name take no complex numbers.
-        return xp.not_equal(x, 0) if getattr(x, "dtype", _BOOL).kind == "c" else x
-
     def kernel(xp, self, other):
-        return getattr(xp, name)(nonzero(xp, self), nonzero(xp, other))
+        return getattr(xp, name)(_nonzero(xp, self), _nonzero(xp, other))
 
     return kernel
 
