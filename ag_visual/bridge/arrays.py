@@ -60,6 +60,14 @@ def array_of(tensor: torch.Tensor) -> Any:
     return tensor.numpy()
 
 
+def kept_array(tensor: torch.Tensor) -> Any:
+    """The same, sooner for what most tensors are."""
+    try:
+        return tensor.detach().numpy()
+    except (TypeError, RuntimeError):  # another device, dtype or layout; conjugated
+        return array_of(tensor)
+
+
 def tensor_of(array: Any, like: torch.Tensor) -> torch.Tensor:
     """An array that an observer made in the place of a gradient, as a tensor such as that was."""
     if type(array) is Coo:

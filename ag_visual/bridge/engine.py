@@ -421,7 +421,11 @@ class Watcher:
         silent = problems.silent_writes(task, self.silent) if self.silent else []
         self._thread.task = task  # from here on its end is told
         if self.events and instrument.begin is not None:
-            instrument.begin(task)
+            TorchNode.beginning = task.functions
+            try:
+                instrument.begin(task)
+            finally:
+                TorchNode.beginning = {}
         if self.events and (instrument.sink is not None or instrument.gate is not None):
             self._tell_begin(task)
             task.hook(self._arrivals, _nodes_of(asked, task))

@@ -11,12 +11,12 @@ import weakref
 from collections.abc import Callable
 from time import perf_counter_ns
 from types import CodeType
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import torch
 from torch._C import DisableTorchFunction
 
-from ag_visual.bridge.arrays import array_of, dtypes, memory_of
+from ag_visual.bridge.arrays import array_of, dtypes, kept_array, memory_of
 from ag_visual.bridge.node_hooks import NodeHooks
 from ag_visual.bridge.saved import (
     Kind,
@@ -64,6 +64,8 @@ class TorchNode:
         *("computes", "cuts", "freed", "hook", "hooks", "kind", "leaf", "made", "next_functions"),
         *("outputs", "saved", "seq", "simple", "task", "thread"),
     )
+    beginning: ClassVar[dict[TorchNode, Any]] = {}
+    """torch's own nodes of the backward that is about to begin, of which readers are told."""
 
     def __init__(self, function: Any, metadata: Any, birth: Birth, thread: int) -> None:
         of = type(function)
@@ -196,24 +198,27 @@ class TorchNode:
 
     def saved_arrays(self, most: int) -> list[tuple[str, bool, Any]]:
         """Name, whether it is its own output, and array of each saved tensor that is there."""
-        found = []
+        found: list[tuple[str, bool, Any]] = []
+        if not self.saved:
+            return found
         with DisableTorchFunction():
-            function = self.function() if self.saved else None
+            function = self.function()
             if function is None:
-                return []
+                return found
             own = {each.name: each.own for each in self.saved if each.kind == "tensor"}
             for name, raw_name, attribute in kinds[self.kind].tensors:
                 try:
                     raw = getattr(function, raw_name)
-                    several = type(raw) is tuple
-                    if any(part.unpack_hook for part in (raw if several else (raw,))):
-                        continue
-                    value = getattr(function, attribute)
-                    parts = enumerate(value) if several else ((None, value),)
-                    for i, part in parts:
-                        each = name if i is None else f"{name}[{i}]"
-                        if each in own and part is not None and part.numel() <= most:
-                            found.append((each, own[each], array_of(part)))
+                    if type(raw) is not tuple:
+                        if name in own and raw.unpack_hook is None:
+                            value = getattr(function, attribute)
+                            if value is not None and value.numel() <= most:
+                                found.append((name, own[name], kept_array(value)))
+                    elif not any(part.unpack_hook for part in raw):
+                        for i, value in enumerate(getattr(function, attribute)):
+                            each = f"{name}[{i}]"
+                            if each in own and value is not None and value.numel() <= most:
+                                found.append((each, own[each], kept_array(value)))
                 except (RuntimeError, TypeError):  # given back, written since; without values
                     continue
         return found
@@ -355,6 +360,9 @@ class TorchNode:
         return None
 
     def _direct(self) -> Any:
+        function = TorchNode.beginning.get(self)
+        if function is not None:
+            return function
         task = self.task
         if task is not None:
             function = task.functions.get(self)

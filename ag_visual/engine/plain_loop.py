@@ -38,9 +38,12 @@ def plain_loop(task: GraphTask, call_site: Any) -> None:
     # One ready node, and what has arrived at it, is not in the heap: a chain needs none.
     only: Any = None
     arrived: Any = None
+    # When the node before ended, where no work on gradients came after: a look at the clock less.
+    ended = 0
     while True:
         for leaf in leaves:
             run_leaf(task, leaf)
+            ended = 0
         leaves.clear()
         if only is not None and (not ready or only.seq > -ready[0][0]):
             node, g = only, arrived
@@ -57,8 +60,10 @@ def plain_loop(task: GraphTask, call_site: Any) -> None:
             return
 
         sink = instrument.sink
-        if sink is not None:
-            started = perf_counter_ns()
+        if sink is None:
+            ended = 0
+        else:
+            started = ended or perf_counter_ns()
         real = type(g) is ndarray and (kind := g.dtype) is not COMPLEX64 and kind is not COMPLEX128
         if real:
             try:
@@ -75,14 +80,16 @@ def plain_loop(task: GraphTask, call_site: Any) -> None:
             results = compute(task, node, g, call_site)
         if sink is not None:
             if real and (size := g.nbytes) <= SMALL:  # `record`, without a call
-                now = perf_counter_ns()
-                numbers = run_record(node.seq, task.id, task.order, started, now, size)
+                ended = perf_counter_ns()
+                numbers = run_record(node.seq, task.id, task.order, started, ended, size)
                 sink.run((numbers, g.tobytes(), kind))
             else:
                 record(sink, task, node, g, started)
+                ended = 0
         hooks: Any = node.hooks
         if hooks is not None:  # its own run has registered some
             results = stages.post_hooks(task, node, results, g)
+            ended = 0
         task.order += 1
 
         for edge, part in zip(node.next, results):  # noqa: B905 - strict costs 60 ns a node
@@ -103,6 +110,7 @@ def plain_loop(task: GraphTask, call_site: Any) -> None:
             ):
                 part = fitted(node, edge, part, g)
             if shape is None or following in buffers:
+                ended = 0
                 if part is not None and following in owned:
                     total = buffers[following]
                     part = add(total, part, total)

@@ -407,6 +407,7 @@ class Session:
     def flush(self) -> None:
         """Encode all that came and send what pages can take. From any thread."""
         with self._lock:
+            began = time.thread_time_ns()
             if self.pages or self.recorder.waiting > UNSEEN_EVENTS:
                 self.recorder.drain()
             state = self.state()
@@ -418,6 +419,8 @@ class Session:
                 except Exception as error:  # its comm is closed or its socket gone, somehow
                     self.close_page(page)
                     self.message = f"The channel to an Inspector broke ({error}): reload its page."
+            if not self.recorder.on:  # what nobody asked for
+                self.recorder.allowance.spend(time.thread_time_ns() - began)
 
     # Requests that need the thread which owns the graph ------------------------------------------
 

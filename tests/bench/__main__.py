@@ -5,9 +5,10 @@ each finds the caches full of the other's data). `--panel` adds the time to firs
 browser. Others measure something else instead: `--timeline` opening a profile of a million slices
 in a browser, and moving in it; `--transforms` function transforms, forward mode and gradcheck;
 `--profile` what a profile costs; `--recording` what a recording costs, as medians over turns;
-`--watching` what `ag.watch(torch)` costs torch; `--layers [WORDS]` the layers of real programs, as
-medians over turns, those alone whose name holds the words; `--endurance MINUTES` a panel beside two
-notebooks that train, one of which loses its kernel again and again.
+`--newest` what watching the newest backward costs; `--watching` what `ag.watch(torch)` costs
+torch; `--layers [WORDS]` the layers of real programs, as medians over turns, those alone whose name
+holds the words; `--endurance MINUTES` a panel beside two notebooks that train, one of which loses
+its kernel again and again.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from ag_visual.dispatch import table
 from ag_visual.dispatch.codegen.forward import forward
 from ag_visual.session.session import current
 
-from . import THREADS, cases, layers, profiles, transforms, watching
+from . import THREADS, cases, layers, newest, profiles, transforms, watching
 
 
 def _commit() -> str:
@@ -131,6 +132,7 @@ def main() -> None:
     parser.add_argument("--transforms", action="store_true")
     parser.add_argument("--profile", action="store_true")
     parser.add_argument("--recording", action="store_true")
+    parser.add_argument("--newest", action="store_true")
     parser.add_argument("--watching", action="store_true")
     parser.add_argument("--layers", nargs="?", const="", metavar="WORDS")
     parser.add_argument("--endurance", type=float, metavar="MINUTES")
@@ -162,6 +164,9 @@ def main() -> None:
         return
     if options.recording:
         _recordings(ours, theirs, options.seconds)
+        return
+    if options.newest:
+        newest.measure(ours, options.seconds)
         return
     if options.watching:
         watching.measure(torch, options.seconds)

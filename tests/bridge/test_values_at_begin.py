@@ -119,6 +119,25 @@ def test_what_is_looked_at_grows_with_kinds_of_nodes_not_with_nodes() -> None:
     assert calls(220) == calls(20)
 
 
+def test_the_nodes_of_a_backward_that_begins_are_not_sought(monkeypatch: Any) -> None:
+    climbed: list[object] = []
+
+    def direct(node: TorchNode, own: Any = TorchNode._direct) -> Any:
+        found = own(node)
+        climbed.extend([node] if found is None else [])
+        return found
+
+    x, y = torch.ones(2, requires_grad=True), torch.ones(2)
+    with ag_visual.watch(torch):
+        h = x
+        for _ in range(20):
+            h = h * y
+        monkeypatch.setattr(TorchNode, "_direct", direct)
+        h.sum().backward()
+        assert climbed == []
+    assert TorchNode.beginning == {}
+
+
 def test_a_power_needs_what_its_exponent_asks_for(engine: Any) -> None:
     z = engine.tensor([0.0, 1.0], requires_grad=True)
     [row] = table("odd", lambda: (z**0.5).sum().backward())

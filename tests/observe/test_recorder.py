@@ -461,6 +461,20 @@ def test_encoding_calls_no_function_for_each_event():
     assert calls < events
 
 
+def test_a_run_begins_where_the_one_before_ended_or_after_gradients_were_added(recorder):
+    x = leaf(1.0)
+    recorder.start()
+    h = x * 2
+    two = h * 3 + h * 4
+    (two * 5 * 6).backward()
+    runs = tables(recorder)["runs"]
+    gaps = (runs["t0"][1:] - runs["t1"][:-1]).tolist()
+    assert len(gaps) == 6
+    # 6, 5, the sum; its products, where both give to `h`; the leaf.
+    assert [gap == 0 for gap in gaps] == [True, True, True, True, False, False]
+    assert min(gaps) >= 0
+
+
 def test_references_to_nodes_that_are_gone_do_not_pile_up(recorder):
     """The garbage collector would walk over one for each node of all that waits to be encoded."""
     x = leaf(1.0)

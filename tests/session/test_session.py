@@ -48,6 +48,17 @@ def ask(session, command, **args):
     return replies[0]
 
 
+def test_what_sending_the_newest_pass_took_is_counted(session):
+    session.open_page("p", lambda data, buffers: None)
+    allowance = session.recorder.allowance = recorder.Allowance(seconds=60.0)
+    session.watch_newest(True)
+    x = ag.ones(3, requires_grad=True)
+    (x * x).sum().backward()
+    left = allowance._left
+    session.flush()
+    assert allowance._left < left
+
+
 def test_the_newest_backward_is_sent_at_once(session):
     sent = []
     session.open_page("p", lambda data, buffers: sent.append(data))

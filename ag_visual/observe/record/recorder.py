@@ -97,8 +97,8 @@ class _Taken:
 
 
 class Allowance:
-    """Time that may be spent without being asked for: 50 ms at once, of which a twentieth of the
-    time that passes comes back while `grows`.
+    """Time that may be spent without being asked for: 50 ms at once, of which a share of the time
+    that passes comes back while `grows`.
     """
 
     def __init__(self, seconds: float = 0.05, share: float = 0.05, *, grows: bool = False) -> None:
@@ -133,7 +133,7 @@ class Recorder:
     def __init__(self, limit: int = LIMIT) -> None:
         self.scope: Scope = "off"
         self.rest: Literal["off", "newest"] = "off"  # the scope while nobody records
-        self.allowance = Allowance()  # of the scope 'newest'
+        self.allowance = Allowance(share=0.02)  # of the scope 'newest'
         self.looks = Allowance()  # of looking at backwards that it does not record
         self.reads = Allowance(grows=True)  # of reading what a recorded one has saved
         self.unwatched = 0  # nodes of the last backward that was too large for it
@@ -235,7 +235,7 @@ class Recorder:
         self._open.add(task.id)
         self._listen()
         sinks = self._begin(task, frame)
-        # What follows takes several times as long: its runs, encoding and sending all.
+        # What follows takes several times as long; who encodes and sends it adds what that took.
         begun = perf_counter_ns()
         self._tell_values(task, sinks)
         self.allowance.spend(10 * (begun - now) + perf_counter_ns() - begun)
