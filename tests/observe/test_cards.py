@@ -226,10 +226,11 @@ def test_kept_gradients_stand_by_output_and_not_as_they_were_asked_for():
 
 
 def test_a_case_says_why_it_holds():
-    x = ag.tensor([-1.0, 2.0], requires_grad=True)
+    x = ag.tensor([-1.0, 2.0, float("nan")], requires_grad=True)
     node = x.relu().grad_fn
     assert numbers(node, None, at=0)["text"] == "(∂L) / (∂self)[0] = 0 since 0 ≤ 0"
-    assert numbers(node, None, at=1)["text"] == "(∂L) / (∂self)[1] = 1 since not (2 ≤ 0)"
+    assert numbers(node, None, at=1)["text"] == "(∂L) / (∂self)[1] = 1 since 2 > 0"
+    assert numbers(node, None, at=2)["text"] == "(∂L) / (∂self)[2] = 1 since not (NaN ≤ 0)"
 
 
 def test_freed_saved_values_are_said():

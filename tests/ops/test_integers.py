@@ -74,6 +74,21 @@ EXPRESSIONS = [
     "t.tensor([1, 2]).scatter(0, t.tensor([0]), 2.5, reduce='add')",
     "t.tensor([1, 2]).scatter_(0, t.tensor([0]), 2.5, reduce='multiply')",
     "t.tensordot(t.ones(1, 2).int(), t.ones(3, 2).int(), [[0], [0]])",
+    "t.relu(b)",
+    "b.clone().relu_()",
+    "t.relu(u)",
+    "t.var(u)",
+    "t.std(b)",
+    "m.var(0)",
+    "t.var_mean(m)",
+    "t.std_mean(u, 0)",
+    "t.norm(m)",
+    "m[0].norm(1)",
+    "t.norm(u, dtype=t.float32)",
+    "t.nn.functional.normalize(m)",
+    "t.nn.functional.smooth_l1_loss(u, u)",
+    "t.nn.functional.huber_loss(u, u)",
+    "t.var(m, dtype=t.float32)",
 ]
 
 

@@ -482,6 +482,16 @@ class Lab:
             f"async () => {{ await {NOTEBOOK}.sessionContext.session.kernel.restart(); }}"
         )
 
+    def unseen(self, code: str) -> None:
+        """Run this in the notebook's kernel, of which nothing is left in the notebook."""
+        self.page.evaluate(
+            f"""async code => {{
+                const {{kernel}} = {NOTEBOOK}.sessionContext.session;
+                await kernel.requestExecute({{code, silent: true}}).done;
+            }}""",
+            code,
+        )
+
     def shut_down_kernel(self) -> None:
         """End the kernel as *Shut Down Kernel* in the menu does."""
         self.page.evaluate(f"async () => {{ await {NOTEBOOK}.sessionContext.shutdown(); }}")

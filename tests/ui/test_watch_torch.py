@@ -46,6 +46,7 @@ def test_a_program_of_pytorch_is_paused_and_its_mistake_is_a_card(lab: Lab, them
     pill = panel.locator(".agv-pill")
     lab.run(0)
     expect(pill).to_have_text("Recording")
+    lab.unseen("get_ipython().run_line_magic('xmode', 'Minimal')")  # no folder in the picture
     lab.run(1)
 
     # The error is torch's own; the card names both lines, and the repair.

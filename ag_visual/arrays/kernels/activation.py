@@ -66,6 +66,10 @@ def positive_part(xp: Any, self: Array) -> Array:
     # NumPy takes an array of no dimensions quicker than a Python number.
     zero = _ZEROS.get(self.dtype) if xp is numpy else None
     if zero is None:
+        if self.dtype.kind == "b":
+            raise RuntimeError(
+                "Boolean inputs not supported for relu. Convert with .float() first."
+            )
         return at_least(xp, self, 0)
     line = _LINES.get(self.dtype)
     if line is None or self.size < _LONG or not self.flags.c_contiguous:

@@ -278,8 +278,10 @@ class Typesetter:
     def _since(self, term: Term) -> tuple[Math, int]:
         """The case that holds, and why."""
         chosen, condition, holds = term.args
-        why = self.line(condition)
-        reason = [why] if holds else [words("not ("), why, words(")")]
+        opposite = None if holds else _opposite(condition)
+        why = self.line(condition if opposite is None else opposite)
+        denied = opposite is None and not holds
+        reason = [words("not ("), why, words(")")] if denied else [why]
         return row(self.within(chosen, ATOM), words(" since "), *reason), _COMPARED
 
     def _value(self, term: Term) -> tuple[Math, int]:
@@ -416,6 +418,19 @@ def _line(children: Sequence[Math]) -> str:
         minus = child["tag"] == "mo" and child["text"] == "−"
         text += "−" if minus and signed else ", " if child.get("text") == "," else linear(child)
     return text
+
+
+_OPPOSITES: Final = {"le": "gt", "lt": "ge", "gt": "le", "ge": "lt", "eq": "ne", "ne": "eq"}
+
+
+def _opposite(condition: Any) -> Term | None:
+    """The comparison that holds where this one of numbers does not; None beside a NaN."""
+    if not isinstance(condition, Term) or condition.head not in _OPPOSITES:
+        return None
+    compared = [arg.value if isinstance(arg, Term) else arg for arg in condition.args]
+    if not all(isinstance(each, (int, float)) and each == each for each in compared):
+        return None
+    return Term(_OPPOSITES[condition.head], None, condition.args)
 
 
 _SPACED: Final = frozenset(

@@ -104,9 +104,17 @@ def _moment(name: str, kernel, rule, **options) -> None:
         **options,
     )
 
+    single = not name.endswith("_mean")
+
     def body(
         F, self, dim=None, unbiased: bool | None = None, keepdim: bool = False, *, correction=None
     ):
+        if not (self.dtype.is_floating_point or self.dtype.is_complex):
+            kinds = "std and var" if single else name
+            raise RuntimeError(
+                f"{kinds} only support floating point and complex dtypes, not {self.dtype}. "
+                "Convert with .float() first."
+            )
         if isinstance(dim, bool):
             dim, unbiased = None, dim
         elif dim is not None:
@@ -126,7 +134,6 @@ def _moment(name: str, kernel, rule, **options) -> None:
         f"{name.replace('_', ' and ')} over `dim` (all by default); the sum of squares is divided "
         "by n - correction (1 by default)."
     )
-    single = not name.endswith("_mean")
     composite(name, method=single, out="casts" if single else False)(body)
 
 

@@ -11,6 +11,7 @@ from ag_visual.core.tensor import Tensor
 from ag_visual.dispatch.arguments import DType, SomeDims, refused
 from ag_visual.dispatch.record import ELEMENTWISE, Sample
 from ag_visual.dispatch.table import composite, op
+from ag_visual.ops.linalg.checks import array_of, check_kind
 from ag_visual.ops.reduction.along_dim import Dims, all_dims, axes, cast, narrow, spread
 
 
@@ -98,6 +99,7 @@ def _norm(
         raise refused("norm", "p", "Number", p)
     if isinstance(p, str):
         raise RuntimeError(f"norm(): p must be a number, 'fro' or 'nuc', not {p!r}")
+    check_kind("linalg.vector_norm", array_of(self), low_allowed=True)
     return F.vector_norm(cast(F, self, dtype), p, dim, keepdim)
 
 

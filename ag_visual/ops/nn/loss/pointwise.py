@@ -12,9 +12,11 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
+from ag_visual import dtypes
 from ag_visual.arrays.kernels import activation
 from ag_visual.dispatch import vmap
 from ag_visual.dispatch.arguments import outside
+from ag_visual.dispatch.dtype_errors import not_implemented
 from ag_visual.dispatch.record import ELEMENTWISE, LINEAR, PROMOTE, ROWS, ErrorSample, Sample
 from ag_visual.dispatch.rules import asks, takes
 from ag_visual.dispatch.table import composite, op
@@ -209,7 +211,10 @@ def _bowl(name: str, arg: str, value, slope, curve) -> None:
 
     @takes("xp", "self", "target", reduction=1, **{arg: 1.0})
     def kernel(xp, self, target, reduction: int, bound: float):
-        return reduced_array(value(xp, self - target, bound), reduction)
+        off = self - target
+        if off.dtype.kind in "bu":  # of which differences are not
+            raise not_implemented(name, dtypes.of_array(off), ". Convert with .float() first.")
+        return reduced_array(value(xp, off, bound), reduction)
 
     def rule(F, g, *known):
         return getattr(F, f"{name}_backward")(g, *known)
