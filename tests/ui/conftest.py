@@ -61,14 +61,18 @@ def context(browser: Browser) -> Iterator[BrowserContext]:
     context.close()
 
 
+HOSTS = ("/static/lab/", "/static/notebook/", "/extensions/@jupyter-widgets/")
+"""Where scripts of JupyterLab, the Notebook and ipywidgets come from. ipywidgets asks the session
+of a notebook that was put away for its kernel, now and then while the next test runs."""
+
+
 def heard(page: Page) -> list[str]:
     """Failures of scripts of ours in this page, as they come (the hosts have their own)."""
     errors: list[str] = []
 
     def on_error(error: Error) -> None:
         told = f"{error}\n{error.stack or ''}"
-        own = "/static/lab/" not in told and "/static/notebook/" not in told
-        if own or EXTENSION in told:
+        if EXTENSION in told or not any(path in told for path in HOSTS):
             errors.append(told)
 
     page.on("pageerror", on_error)
