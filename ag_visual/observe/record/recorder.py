@@ -133,7 +133,7 @@ class Recorder:
     def __init__(self, limit: int = LIMIT) -> None:
         self.scope: Scope = "off"
         self.rest: Literal["off", "newest"] = "off"  # the scope while nobody records
-        self.allowance = Allowance(share=0.02)  # of the scope 'newest'
+        self.allowance = Allowance(share=0.01)  # of the scope 'newest'
         self.looks = Allowance()  # of looking at backwards that it does not record
         self.reads = Allowance(grows=True)  # of reading what a recorded one has saved
         self.unwatched = 0  # nodes of the last backward that was too large for it
