@@ -135,6 +135,9 @@ def _nested(columns: Columns, go: Any, flip: str | None) -> Any:
     boxes = go.Icicle(
         ids=[str(at) for at in shown],
         labels=texts,
+        # What does not fit into its box is not shown at all.
+        text=[text.replace("autograd::engine::evaluate_function: ", "engine: ") for text in texts],
+        textinfo="text",
         parents=[str(found.parents[at]) if at else "" for at in shown],
         values=[found.total[at] for at in shown],
         branchvalues="total",

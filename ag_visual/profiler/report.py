@@ -69,11 +69,14 @@ def text(found: profile, options: argparse.Namespace) -> str:
     for each in averages:
         each.stack = _yours(each.stack or [])
     key = SORTS[options.sort or "self"]
+    ranked = sorted(averages, key=lambda each: getattr(each, key), reverse=True)
+    # As wide as the names that are shown.
+    width = min(_NAME_WIDTH, max(len(each.key) for each in ranked[: options.rows]) + 4)
     shown = tables.table(
         averages,
         key,
         options.rows,
-        (_SOURCE_WIDTH, _NAME_WIDTH, 80),
+        (_SOURCE_WIDTH, width, 80),
         None,
         found.profile_memory,
         found.with_flops,
@@ -81,8 +84,7 @@ def text(found: profile, options: argparse.Namespace) -> str:
         None,
         _moved(found, options) if found.with_flops else None,
     )
-    rest = sorted(averages, key=lambda each: getattr(each, key), reverse=True)[options.rows :]
-    if rest:
+    if rest := ranked[options.rows :]:
         time = in_unit(sum(each.self_cpu_time_total for each in rest), None)
         shown += f"{len(rest)} more rows, {time} of their own (-r {len(averages)} shows all)\n"
     return shown

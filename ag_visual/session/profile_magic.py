@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import html
 import keyword
 import os
 import re
@@ -18,6 +19,10 @@ _EPILOG: Final = """\
   %profile --output run.html step()   writes a page, too
   %profile --keep prof step()         keeps it as prof: prof.plot("ops"), prof.key_averages()
 """
+_PAGE: Final = (
+    '<pre style="margin: 0; overflow-x: auto; white-space: pre; '
+    'font-size: var(--jp-code-font-size, 13px)">%s</pre>'
+)
 _WORD: Final = re.compile(r""""[^"]*"|'[^']*'|\S+""")
 
 
@@ -128,7 +133,7 @@ def _profiled(shell: Any, options: argparse.Namespace, code: str) -> None:
         shell.user_ns[options.keep] = found
     if result.error_in_exec is not None:
         print("The profile as far as it came:")
-    print(report.text(found, options), end="")
+    _told(shell, report.text(found, options))
     if options.output:
         try:
             report.save(found, options.output, options, _title(code))
@@ -143,9 +148,23 @@ def _title(code: str) -> str:
     return f"Profile of {first}{' ...' if more else ''}"
 
 
+def _in_notebook(shell: Any) -> bool:
+    return getattr(shell, "kernel", None) is not None
+
+
+def _told(shell: Any, table: str) -> None:
+    """The table; in a notebook with lines that are scrolled where they are too long, not broken."""
+    if not _in_notebook(shell):
+        print(table, end="")
+        return
+    from IPython.display import display
+
+    display({"text/plain": table, "text/html": _PAGE % html.escape(table)}, raw=True)
+
+
 def _shown(shell: Any, options: argparse.Namespace, found: profile) -> None:
     """The figure, in a notebook; in a terminal a word where one was asked for."""
-    notebook = getattr(shell, "kernel", None) is not None
+    notebook = _in_notebook(shell)
     kind = options.figure or ("flame" if notebook else "none")
     if kind == "none" or not len(found.columns.spans):
         return

@@ -135,11 +135,30 @@ def test_a_notebook_shows_the_figure(
     import IPython.display
 
     shown: list[Any] = []
-    monkeypatch.setattr(IPython.display, "display", shown.append)
+    monkeypatch.setattr(IPython.display, "display", lambda each, raw=False: shown.append(each))
     assert "--output run.html" in said(shell, capsys, "--figure ops x.exp()")
     assert not shown
     monkeypatch.setattr(shell, "kernel", object(), raising=False)
     said(shell, capsys, "x.exp()")
     said(shell, capsys, "--figure memory x.exp()")
     said(shell, capsys, "--figure none x.exp()")
-    assert [each.data[0].type for each in shown] == ["icicle", "scatter"]
+    tables = [each for each in shown if isinstance(each, dict)]
+    assert ["aten::exp" in table["text/plain"] for table in tables] == [True] * 3
+    figures = [each for each in shown if not isinstance(each, dict)]
+    assert [each.data[0].type for each in figures] == ["icicle", "scatter"]
+
+
+def test_a_table_in_a_notebook_is_text_and_no_markup(
+    shell: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import IPython.display
+
+    shown: list[Any] = []
+    monkeypatch.setattr(IPython.display, "display", lambda each, raw=False: shown.append(each))
+    monkeypatch.setattr(shell, "kernel", object(), raising=False)
+    cell = "with ag.profiler.record_function('<img src=x>'):\n    x.exp()\n"
+    shell.run_cell_magic("profile", "--figure none", cell)
+    (table,) = shown
+    assert "<img src=x>" in table["text/plain"]
+    assert "&lt;img src=x&gt;" in table["text/html"]
+    assert "<img" not in table["text/html"]

@@ -25,6 +25,7 @@ SHOWN = (
     *("watch_light", "watch_problem_dark", "newest_light"),
     *("findings_light", "findings_dark"),
     *("parameters_light", "parameters_dark"),
+    *("profile_cell_light", "profile_script_light"),
     *("course_question_light", "course_handout_dark"),
 )
 
