@@ -315,15 +315,33 @@ def test_where_no_folder_may_be_written_each_program_compiles(
     from numba.core import caching
 
     from ag_visual.arrays.kernels import compiled
+    from ag_visual.arrays.kernels.compiled import rows as topic
 
     monkeypatch.setattr(caching.CacheImpl, "_locator_classes", [])
-    spec = importlib.util.spec_from_file_location("read_only", compiled.__file__)
+    spec = importlib.util.spec_from_file_location("read_only", topic.__file__)
     assert spec is not None
     assert spec.loader is not None
     again = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(again)
+    kernel = again.softmax_backward
+    monkeypatch.setitem(compiled._TAKES, "softmax_backward", (kernel, again.TAKES[kernel]))
     folders: list[str | None] = []
-    run = again.function("softmax_backward", numpy.dtype("f"), folders.append)
+    run = compiled.function("softmax_backward", numpy.dtype("f"), folders.append)
     x = numpy.ones((2, 4), "f")
-    run(x, x, out := numpy.empty_like(x))
+    run(x, x, out := numpy.empty_like(x), False)
     assert (out.tolist(), folders) == ([[-3.0] * 4] * 2, [None])
+
+
+@needs_numba
+def test_a_kernel_is_compiled_again_when_a_function_has_changed_that_it_uses(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from ag_visual.arrays.kernels.compiled import making
+
+    def kept() -> Any:
+        return making.summing(making._stamp)._cache._cache_file._source_stamp
+
+    before = kept()
+    assert before == kept()
+    monkeypatch.setattr(making, "_SHARED", making._SHARED[:1])
+    assert before != kept()

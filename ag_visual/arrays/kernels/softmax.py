@@ -53,7 +53,7 @@ def _sums(xp: Any, x: Array, dim: int) -> Array:
 
 def _of_rows(xp: Any, name: str, dim: int, *given: Array | float) -> Array | None:
     """What the compiled kernel gives for arrays and numbers; None where NumPy is to compute."""
-    arrays = [x for x in given if not isinstance(x, float)]
+    arrays = [x for x in given if not isinstance(x, float | bool)]
     first = arrays[0]
     if not fast.wanted(xp, first.size) or dim not in (-1, first.ndim - 1):
         return None
@@ -61,7 +61,7 @@ def _of_rows(xp: Any, name: str, dim: int, *given: Array | float) -> Array | Non
     if run is None:
         return None
     result = numpy.empty(first.shape, first.dtype)
-    rows = [x if isinstance(x, float) else x.reshape(-1, first.shape[-1]) for x in given]
+    rows = [x if isinstance(x, float | bool) else x.reshape(-1, first.shape[-1]) for x in given]
     run(*rows[: len(arrays)], result.reshape(-1, first.shape[-1]), *rows[len(arrays) :])
     return result
 
@@ -97,7 +97,7 @@ def softmax_backward(xp: Any, g: Array, result: Array, dim: int) -> Array:
     if g.ndim == 0:
         return softmax_backward(xp, g.reshape(1), result.reshape(1), 0).reshape(())
     gw, rw = _wide(xp, g), _wide(xp, result)
-    done = _of_rows(xp, "softmax_backward", dim, gw, rw)
+    done = _of_rows(xp, "softmax_backward", dim, gw, rw, False)
     if done is not None:
         return done.astype(g.dtype, copy=False)
     if g.size and dim in (-1, g.ndim - 1):
@@ -157,7 +157,7 @@ def log_softmax_backward(xp: Any, g: Array, result: Array, dim: int) -> Array:
     if g.ndim == 0:
         return log_softmax_backward(xp, g.reshape(1), result.reshape(1), 0).reshape(())
     gw, rw = _wide(xp, g), _wide(xp, result)
-    done = _of_rows(xp, "log_softmax_backward", dim, gw, rw)
+    done = _of_rows(xp, "softmax_backward", dim, gw, rw, True)
     if done is not None:
         return done.astype(g.dtype, copy=False)
     grad = xp.exp(rw)

@@ -1,0 +1,56 @@
+"""Kernels compiled by Numba: one pass over the memory where NumPy takes ten.
+
+Layer 1. Only `arrays/fast.py` imports this package, when the first of them is used. A kernel fills
+arrays that are given; they lie row by row, and all of a call are of one type, float32 or
+float64. Each file's `TAKES` names its kernels and what they take, a letter for each argument: m and
+v, a matrix and a vector of the type that is computed in; n, a vector of int64; d, a float64; b, a
+bool.
+
+Sums may be reordered and products fused with sums. That there is no NaN and no infinity is nowhere
+assumed, and a quotient stays one: a certain outcome has probability 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from numba import boolean, float64, from_dtype, int64
+from numba.core import event
+
+from ag_visual.arrays.kernels.compiled import activation, rows, steps
+
+_TAKES = {
+    kernel.py_func.__name__: (kernel, takes)
+    for topic in (activation, rows, steps)
+    for kernel, takes in topic.TAKES.items()
+}
+
+
+class _Compiled(event.Listener):
+    """Tells where a kernel will be kept that is not there yet, before it is compiled."""
+
+    def __init__(self, kernel: Any, tell: Callable[[str | None], None]) -> None:
+        self.kernel, self.tell = kernel, tell
+
+    def on_start(self, event: Any) -> None:
+        if event.data["dispatcher"] is self.kernel:
+            self.tell(getattr(self.kernel.stats, "cache_path", None))
+
+    def on_end(self, event: Any) -> None:
+        pass
+
+
+def function(name: str, kind: Any, tell: Callable[[str | None], None]) -> Callable[..., None]:
+    """The kernel of that name for a dtype, from the disk or compiled now, which `tell` is told."""
+    (kernel, takes), number = _TAKES[name], from_dtype(kind)
+    types_ = {
+        "m": number[:, ::1],
+        "v": number[::1],
+        "n": int64[::1],
+        "d": float64,
+        "b": boolean,
+    }
+    with event.install_listener("numba:compile", _Compiled(kernel, tell)):
+        kernel.compile(tuple(types_[each] for each in takes.split()))
+    return kernel

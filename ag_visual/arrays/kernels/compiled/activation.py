@@ -1,0 +1,54 @@
+"""GELU.
+
+Layer 1. `compiled/__init__.py` says what kernels are given.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy
+
+from ag_visual.arrays.kernels import normal
+from ag_visual.arrays.kernels.compiled.making import ordered, summing
+from ag_visual.arrays.kernels.compiled.numbers import exp32
+
+_F = numpy.float32
+# Of the normal distribution function.
+_CONST, _DENSITY = _F(normal.CONST), _F(1 / math.sqrt(2 * math.pi))
+_POWERS = tuple(_F(c) for c in normal.POWERS)
+
+
+@ordered
+def _normal(x):
+    """Phi(x), as kernels/normal.py has it, and exp(-x^2 / 2)."""
+    power = exp32(x * x * _F(-0.5))
+    v = abs(x)
+    v = _F(1000) if v > _F(1000) else v
+    v = v / (v + _CONST)
+    p = _POWERS[0] * v + _POWERS[1]
+    p = p * v + _POWERS[2]
+    p = p * v + _POWERS[3]
+    p = p * v + _POWERS[4]
+    p = p * v + _POWERS[5]
+    p = p * v + _POWERS[6]
+    p = p * power
+    return (_F(1) - p if x > _F(0) else p), power
+
+
+@summing
+def gelu(x, out):
+    """x Phi(x) of float32."""
+    for i in range(x.size):
+        out[i] = x[i] * _normal(x[i])[0]
+
+
+@summing
+def gelu_backward(g, x, out):
+    """g (Phi(x) + x phi(x)) of float32."""
+    for i in range(x.size):
+        below, power = _normal(x[i])
+        out[i] = g[i] * (below + power * _DENSITY * x[i])
+
+
+TAKES = {gelu: "v v", gelu_backward: "v v v"}

@@ -1,0 +1,163 @@
+"""Functions of one number, which loops that call them are vectorised with.
+
+Layer 1.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy
+from numba.extending import overload
+
+from ag_visual.arrays.kernels.compiled.making import ordered
+
+_F, _I = numpy.float32, numpy.int32
+_D, _L = numpy.float64, numpy.int64
+
+# ln 2 in two parts, of which the first has few bits: a product with a power of two is exact.
+_LN2_F = (_F(0.693359375), _F(math.log(2) - 0.693359375))
+_LN2_D = (_D(0.6931471803691238), _D(1.9082149292705877e-10))
+
+
+@ordered
+def _reduced32(x):
+    """exp(x) = (1 + p) 2^n: p and n."""
+    k = numpy.floor(x * _F(1 / math.log(2)) + _F(0.5))
+    r = x - k * _LN2_F[0]
+    r = r - k * _LN2_F[1]
+    p = _F(1 / 5040)
+    p = p * r + _F(1 / 720)
+    p = p * r + _F(1 / 120)
+    p = p * r + _F(1 / 24)
+    p = p * r + _F(1 / 6)
+    p = p * r + _F(1 / 2)
+    p = p * r + _F(1)
+    return p * r, _I(k) if k == k else _I(0)
+
+
+@ordered
+def _reduced64(x):
+    k = numpy.floor(x * (1 / math.log(2)) + 0.5)
+    r = x - k * _LN2_D[0]
+    r = r - k * _LN2_D[1]
+    p = 1 / 6227020800
+    p = p * r + 1 / 479001600
+    p = p * r + 1 / 39916800
+    p = p * r + 1 / 3628800
+    p = p * r + 1 / 362880
+    p = p * r + 1 / 40320
+    p = p * r + 1 / 5040
+    p = p * r + 1 / 720
+    p = p * r + 1 / 120
+    p = p * r + 1 / 24
+    p = p * r + 1 / 6
+    p = p * r + 1 / 2
+    p = p * r + 1.0
+    return p * r, _I(k) if k == k else _I(0)
+
+
+@ordered
+def _power32(n):
+    """2^n for -126 <= n <= 127."""
+    return _I((n + _I(127)) << _I(23)).view(numpy.float32)
+
+
+@ordered
+def _power64(n):
+    return _L((_L(n) + _L(1023)) << _L(52)).view(numpy.float64)
+
+
+@ordered
+def exp32(x):
+    x = _F(90) if x > _F(90) else x
+    x = _F(-110) if x < _F(-110) else x
+    p, n = _reduced32(x)
+    half = _I(n >> _I(1))  # 2^n itself may be no number where the result is one
+    return (p + _F(1)) * _power32(half) * _power32(_I(n - half))
+
+
+@ordered
+def _exp64(x):
+    x = 710.0 if x > 710.0 else x
+    x = -760.0 if x < -760.0 else x
+    p, n = _reduced64(x)
+    half = _I(n >> _I(1))
+    return (p + 1.0) * _power64(half) * _power64(_I(n - half))
+
+
+@ordered
+def _tanh32(x):
+    """u / (u + 2) with u = exp(2 |x|) - 1."""
+    y = _F(2) * abs(x)
+    y = _F(40) if y > _F(40) else y
+    p, n = _reduced32(y)
+    scale = _power32(n)
+    u = p * scale + (scale - _F(1))
+    y = u / (u + _F(2))
+    return -y if x < _F(0) else y
+
+
+@ordered
+def _tanh64(x):
+    y = 2.0 * abs(x)
+    y = 80.0 if y > 80.0 else y
+    p, n = _reduced64(y)
+    scale = _power64(n)
+    u = p * scale + (scale - 1.0)
+    y = u / (u + 2.0)
+    return -y if x < 0.0 else y
+
+
+@ordered
+def _sigmoid32(x):
+    return _F(1) / (_F(1) + exp32(-x))
+
+
+@ordered
+def _sigmoid64(x):
+    return 1.0 / (1.0 + _exp64(-x))
+
+
+@ordered
+def _key32(x):
+    """An integer for each number, in their order; a NaN is above or below all."""
+    bits = _F(x).view(numpy.int32)
+    return _I(bits ^ _I(_I(bits >> _I(31)) & _I(0x7FFFFFFF)))
+
+
+@ordered
+def _key64(x):
+    bits = _D(x).view(numpy.int64)
+    return bits ^ ((bits >> _L(63)) & _L(0x7FFFFFFFFFFFFFFF))
+
+
+@ordered
+def _of_key32(key):
+    return _I(key ^ _I(_I(key >> _I(31)) & _I(0x7FFFFFFF))).view(numpy.float32)
+
+
+@ordered
+def _of_key64(key):
+    return _L(key ^ ((key >> _L(63)) & _L(0x7FFFFFFFFFFFFFFF))).view(numpy.float64)
+
+
+def _by_type(narrow: Any, wide: Any) -> Any:
+    """A function of one number that is `narrow` of 32 bits and `wide` of 64."""
+
+    def either(x):
+        raise NotImplementedError
+
+    @overload(either)
+    def _chosen(x):
+        return (lambda x: narrow(x)) if x.bitwidth == 32 else (lambda x: wide(x))
+
+    return either
+
+
+exp = _by_type(exp32, _exp64)
+sigmoid = _by_type(_sigmoid32, _sigmoid64)
+tanh = _by_type(_tanh32, _tanh64)
+key_of = _by_type(_key32, _key64)
+from_key = _by_type(_of_key32, _of_key64)
