@@ -59,6 +59,11 @@ def kernel(name: str, *arrays: Array | None) -> Callable[..., None] | None:
     for array in arrays:
         if array is not None and not (array.dtype == kind and array.flags.carray):
             return None
+    return compiled(name, kind)
+
+
+def compiled(name: str, kind: Any) -> Callable[..., None] | None:
+    """The compiled kernel for a dtype; None where there is none."""
     key = name, kind
     try:
         return _known[key]

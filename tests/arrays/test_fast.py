@@ -18,7 +18,7 @@ import pytest
 
 import ag_visual as ag
 from ag_visual.arrays import fast, kernels
-from ag_visual.arrays.kernels import activation, norm, recurrent, softmax
+from ag_visual.arrays.kernels import activation, conv, norm, recurrent, softmax
 
 INSTALLED = fast.is_available()
 if not INSTALLED and os.environ.get("CI", "").lower() in ("1", "true"):
@@ -32,15 +32,15 @@ pytestmark = pytest.mark.filterwarnings("error")
 def used(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     """Compiled kernels for arrays of any size; the names of those that were given."""
     given: list[str] = []
-    found = fast.kernel
+    found = fast.compiled
 
-    def kernel(name: str, *arrays: Any) -> Any:
-        run = found(name, *arrays)
+    def compiled(name: str, kind: Any) -> Any:
+        run = found(name, kind)
         if run is not None:
             given.append(name)
         return run
 
-    monkeypatch.setattr(fast, "kernel", kernel)
+    monkeypatch.setattr(fast, "compiled", compiled)
     monkeypatch.setattr(fast, "LEAST", 1)
     with fast.flags(enabled=True):
         yield given
@@ -173,6 +173,46 @@ def test_gelu(used: list[str]) -> None:
     assert {"gelu", "gelu_backward"} <= set(used)
 
 
+# (images, channels, ...), (outputs, channels of a group, kernel), stride, padding, dilation, groups
+CONVOLUTIONS = [
+    ((2, 5, 7, 9), (6, 5, 3, 3), (1, 1), (1, 1), (1, 1), 1),
+    ((2, 4, 9, 40), (4, 1, 3, 3), (2, 2), (0, 1), (1, 1), 4),
+    ((3, 4, 7, 20), (10, 2, 2, 5), (2, 3), (2, 1), (2, 1), 2),
+    ((1, 2, 6, 5), (1, 2, 1, 2), (3, 4), (0, 3), (1, 2), 1),
+    ((2, 3, 2000), (2, 3, 4), (1,), (2,), (1,), 1),
+]
+
+
+@needs_numba
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_convolution(used: list[str], dtype: str) -> None:
+    rng = numpy.random.default_rng(0)
+    for shape, kernel, *limits, groups in CONVOLUTIONS:
+        x, weight = (rng.normal(size=size).astype(dtype) for size in (shape, kernel))
+        bias = rng.normal(size=kernel[0]).astype(dtype)
+        spoiled = x.copy()
+        line = spoiled.reshape(-1)
+        line[[3, -4, -7]] = numpy.nan, numpy.inf, -numpy.inf
+        infinite = weight.copy()
+        infinite[0, 0, ..., 0] = numpy.inf
+        for given, factors, summands in (
+            (x, weight, bias),
+            (numpy.asfortranarray(x), weight[::-1].copy()[::-1], None),
+            (spoiled, weight, bias),
+            (x, infinite, None),
+            (x[:0], weight, bias),
+        ):
+            used.clear()
+            found, wanted = both(conv.conv2d, given, factors, summands, *limits, groups)
+            agree(found, wanted)
+            assert bool(used) == bool(given.size)
+            g = rng.normal(size=wanted.shape).astype(dtype)
+            if given is spoiled:
+                g.reshape(-1)[:1] = numpy.nan
+            agree(*both(conv.conv2d_input, g, factors, given.shape, *limits, groups))
+            agree(*both(conv.conv2d_weight, g, given, kernel, *limits, groups))
+
+
 SIZES = {"alike": (5,) * 6, "packed": (5, 4, 4, 2, 1, 1), "one": (1,) * 6, "no rows": (0,) * 6}
 
 
@@ -259,6 +299,7 @@ def test_without_numba_nothing_is_said_and_numpy_computes(
 def test_a_numba_that_fails_is_told_of_once_and_numpy_computes(
     used: list[str], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
+    caplog.set_level("WARNING", "ag_visual.fast")  # which an example of the guide turns off
     monkeypatch.setattr(fast, "_known", {})
     monkeypatch.setattr(fast, "is_available", lambda: True)
     monkeypatch.delattr(kernels, "compiled", raising=False)

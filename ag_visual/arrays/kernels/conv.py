@@ -13,7 +13,7 @@ from math import prod
 from typing import Any, Final
 
 from ag_visual.arrays.backend import Array, of_namespace
-from ag_visual.arrays.kernels import lines, phases, taps
+from ag_visual.arrays.kernels import direct, lines, phases, taps
 
 Ints = tuple[int, ...]
 
@@ -156,6 +156,10 @@ def conv2d(
     left = bias
     if result.size and weight.size == 0:
         result[...] = 0
+    elif result.size and direct.serves(xp, input.shape, weight.shape, stride, compute):
+        wide, matrix = (xp.ascontiguousarray(x, compute) for x in (input, weight))
+        addend, left = None if bias is None else xp.ascontiguousarray(bias, compute), None
+        result = direct.forward(wide, matrix, addend, size, groups, stride, padding, dilation)
     elif result.size and lines.serves(xp, input, weight.shape, size, stride, groups):
         wide, matrix = (x.astype(compute, copy=False) for x in (input, weight))
         addend, left = None if bias is None else bias.astype(compute, copy=False), None
@@ -210,13 +214,22 @@ def conv2d_input(
     """The gradient of `input`: every weight times g, added back where its window lay."""
     kernel = weight.shape[2:]
     size = g.shape[2:]
+    compute = _compute_type(xp, g)
+    there = g.size and prod(input_shape) and weight.size
+    if (
+        there
+        and direct.serves(xp, input_shape, weight.shape, stride, compute)
+        and _finite(xp, weight)  # of which zeros around g make NaN
+    ):
+        wide, matrix = (xp.ascontiguousarray(x, compute) for x in (g, weight))
+        found = direct.for_input(wide, matrix, input_shape, groups, stride, padding, dilation)
+        return found.astype(g.dtype, copy=False)
     reach = tuple(d * (k - 1) - p for d, k, p in zip(dilation, kernel, padding, strict=True))
     if _turns(weight.shape, stride, reach, groups) and g.size and prod(input_shape):
         turned = _turned(xp, weight, groups)
         return conv2d(xp, g, turned, None, stride, reach, dilation, groups)
     rows, channels = input_shape[:2]
     spatial = tuple(input_shape[2:])
-    compute = _compute_type(xp, g)
     if _by_phases(weight.shape, stride, dilation, groups) and g.size and prod(input_shape):
         wide, matrix = (x.astype(compute, copy=False) for x in (g, weight))
         ones, zeros = (1,) * len(spatial), (0,) * len(spatial)
@@ -304,12 +317,16 @@ def conv2d_weight(
     if not (g.size and input.size and prod(weight_shape)):
         return xp.zeros(weight_shape, g.dtype)
     upper, wide = (x.astype(compute, copy=False) for x in (g, input))
-    if lines.serves_weight(xp, wide, weight_shape, g.shape[2:], stride, groups):
+    compiled = direct.serves(xp, input.shape, weight_shape, stride, compute)
+    if compiled:
+        upper, wide = (xp.ascontiguousarray(x) for x in (upper, wide))
+        found = direct.for_weight(upper, wide, weight_shape, groups, stride, padding, dilation)
+    elif lines.serves_weight(xp, wide, weight_shape, g.shape[2:], stride, groups):
         found = lines.for_weight(upper, wide, weight_shape, groups, stride, padding, dilation)
     else:
         found = _for_weight(xp, upper, wide, weight_shape, stride, padding, dilation, groups)
-    # The zeros of the padding times what is not finite are NaN.
-    if any(padding) and not _finite(xp, found):
+    # Zeros of the padding, or between lines, times what is not finite are NaN.
+    if (compiled or any(padding)) and not _finite(xp, found):
         found = taps.for_weight(xp, upper, wide, weight_shape, stride, padding, dilation, groups)
     return found.astype(g.dtype, copy=False)
 

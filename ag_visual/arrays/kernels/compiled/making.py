@@ -13,7 +13,7 @@ from numba import njit
 
 # Files whose functions are compiled into the kernels of others: where one has changed, all are
 # compiled again. (Numba looks at the file alone that a kernel is in.)
-_SHARED = ("making.py", "numbers.py")
+_SHARED = ("making.py", "numbers.py", "tiles.py")
 
 
 def _stamp() -> tuple[tuple[float, int], ...]:
