@@ -10,17 +10,16 @@ not answer, ends the run with exit status 1.
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 import time
-from pathlib import Path
 from typing import Any
 
 import psutil
-from playwright.sync_api import Page, sync_playwright
+from playwright.sync_api import Page
 
 from tests.ui.kernels import WATCHING, make_watching
-from tests.ui.lab import Lab, Server, words_of
+from tests.ui.lab import Lab, words_of
+
+from .panel import lab_page
 
 TRAINING = """\
 import time
@@ -160,19 +159,5 @@ class Endurance:
 
 def main(minutes: float) -> int:
     """Run for so long; 0 if the panel was alive all the time."""
-    chromium = shutil.which("chromium")
-    if chromium is None:
-        print("endurance: no Chromium on PATH, not measured")
-        return 1
-    arguments = ["--no-sandbox", "--enable-precise-memory-info"]
-    with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
-        server = Server(Path(folder))
-        browser = playwright.chromium.launch(executable_path=chromium, args=arguments)
-        try:
-            page = browser.new_page(viewport={"width": 1560, "height": 900})
-            page.set_default_timeout(60_000)
-            lab = Lab(server, page, Path(folder))
-            return Endurance(lab, page, minutes).run()
-        finally:
-            browser.close()
-            server.stop()
+    with lab_page("endurance") as lab:
+        return 1 if lab is None else Endurance(lab, lab.page, minutes).run()

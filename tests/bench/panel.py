@@ -7,18 +7,19 @@ brackets: on a machine that does other work the best says more.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import statistics
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from playwright.sync_api import sync_playwright
 
-from tests.ui.lab import EXTENSION, Lab, Server
+from tests.ui.lab import EXTENSION, VIEWPORT, Lab, Server
 
 SETUP = "import time\nimport ag_visual as torch"
 
@@ -57,7 +58,8 @@ print(round((time.time() - began) * 1000 / {steps}, 2))
 """
 
 # The Inspector of the notebook that is shown, and a promise of the time after the first frame for
-# which something is so: the message is handled after the frame in which that was first seen.
+# which something is so. What a frame has drawn is asked for by a message from it, which is handled
+# when the frame is done: its own callback may come before the one that draws.
 PAGE = f"""() => {{
     const widgets = ['main', 'right'].flatMap(a => [...window.jupyterapp.shell.widgets(a)]);
     const {{inspector}} = widgets.find(widget => widget.id === '{EXTENSION}');
@@ -67,14 +69,12 @@ PAGE = f"""() => {{
         const waited = () => reject(new Error(JSON.stringify(inspector.stats())));
         setTimeout(waited, 30_000);
         const made = new MessageChannel();
+        const look = () => requestAnimationFrame(() => made.port2.postMessage(0));
         made.port1.onmessage = () => {{
+            if (!so(inspector.stats())) return look();
             made.port1.close();
             resolve(clock());
         }};
-        const look = () => requestAnimationFrame(() => {{
-            if (so(inspector.stats())) made.port2.postMessage(0);
-            else look();
-        }});
         look();
     }});
 }}"""
@@ -294,26 +294,36 @@ def load() -> str:
     return f"load of the machine {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores"
 
 
-def main(only: Sequence[str] = ()) -> None:
-    """Measure and print everything, or only these."""
+@contextlib.contextmanager
+def lab_page(what: str) -> Iterator[Lab | None]:
+    """A JupyterLab of its own in a page that tells its memory; None where there is no browser."""
     chromium = shutil.which("chromium")
     if chromium is None:
-        print("panel: no Chromium on PATH, not measured")
+        print(f"{what}: no Chromium on PATH, not measured")
+        yield None
         return
     arguments = ["--no-sandbox", "--enable-precise-memory-info"]
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
         server = Server(Path(folder))
         browser = playwright.chromium.launch(executable_path=chromium, args=arguments)
         try:
-            page = browser.new_page(viewport={"width": 1560, "height": 900})
+            page = browser.new_page(viewport=VIEWPORT)
             page.set_default_timeout(60_000)
-            bench = Bench(Lab(server, page, Path(folder)))
-            for name in only or REPORTS:
-                print(f"panel, {name}: {load()}", flush=True)
-                REPORTS[name](bench)
+            yield Lab(server, page, Path(folder))
         finally:
             browser.close()
             server.stop()
+
+
+def main(only: Sequence[str] = ()) -> None:
+    """Measure and print everything, or only these."""
+    with lab_page("panel") as lab:
+        if lab is None:
+            return
+        bench = Bench(lab)
+        for name in only or REPORTS:
+            print(f"panel, {name}: {load()}", flush=True)
+            REPORTS[name](bench)
 
 
 if __name__ == "__main__":

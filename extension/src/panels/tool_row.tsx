@@ -2,7 +2,8 @@
 // end, the least important ones first.
 
 import type { ReactElement, ReactNode } from 'react';
-import { useEffect, useLayoutEffect, useRef, useState } from 'react';
+import { useLayoutEffect, useRef, useState } from 'react';
+import { flushSync } from 'react-dom';
 import { Icon } from './icons';
 import type { IconName } from './icons';
 import { Menu, useSheet } from './menu';
@@ -18,6 +19,7 @@ export interface Item {
 const GAP = 6;
 /** Pixels of the button that opens the menu. */
 const MORE = 34;
+const NO_WIDTHS: ReadonlyMap<string, number> = new Map();
 
 /**
  * Which of the items do not fit, by their widths: those that are kept less go first, until the
@@ -48,7 +50,8 @@ export function overflowing(
 
 /**
  * The row. fixed: what always stays, at its end, and shrinks to `least` pixels. It is measured
- * after each render, as a pause brings other buttons.
+ * when it or one of its items has another size, as a pause brings other buttons: after the page's
+ * own layout and before the frame, so that no render has the page laid out for it.
  */
 export function ToolRow({
   items,
@@ -61,30 +64,29 @@ export function ToolRow({
 }): ReactElement {
   const row = useRef<HTMLDivElement>(null);
   const [over, setOver] = useState('');
-  const [, setWidth] = useState(0);
+  const keeps = items.map(({ id, keep }) => `${id} ${keep}`).join();
   useLayoutEffect(() => {
-    const element = row.current;
-    // While the panel is moved or hidden it has no width.
-    if (!element || element.clientWidth === 0) {
-      return;
-    }
-    const widths = new Map<string, number>();
-    for (const one of element.querySelectorAll<HTMLElement>(':scope > [data-agv-item]')) {
-      widths.set(one.dataset.agvItem ?? '', one.offsetWidth);
-    }
-    const room = element.clientWidth - (least > 0 ? least + GAP : 0);
-    setOver([...overflowing(items, widths, room)].join(' '));
-  });
-  useEffect(() => {
     const element = row.current;
     if (!element) {
       return undefined;
     }
-    const observer = new ResizeObserver(() => setWidth(element.clientWidth));
-    observer.observe(element);
+    const parts = [...element.querySelectorAll<HTMLElement>(':scope > [data-agv-item]')];
+    const observer = new ResizeObserver(() => {
+      // While the panel is moved or hidden it has no width.
+      if (element.clientWidth === 0) {
+        return;
+      }
+      const widths = new Map(parts.map(one => [one.dataset.agvItem ?? '', one.offsetWidth]));
+      const room = element.clientWidth - (least > 0 ? least + GAP : 0);
+      // Into the frame that shows the new sizes.
+      flushSync(() => setOver([...overflowing(items, widths, room)].join(' ')));
+    });
+    for (const one of [element, ...parts]) observer.observe(one);
     return () => observer.disconnect();
-  }, []);
-  const hidden = new Set(over.split(' '));
+    // Of the items, only what stands in `keeps` is read.
+  }, [keeps, least]);
+  const hidden = overflowing(items, NO_WIDTHS, Infinity);
+  for (const id of over.split(' ')) hidden.add(id);
   const folded = items.filter(({ id }) => hidden.has(id));
   return (
     <div ref={row} className="agv-tools">
