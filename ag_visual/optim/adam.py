@@ -42,6 +42,16 @@ class _Moments(Optimizer):
         return mean, square
 
 
+def _check_numbers(given: dict[str, Any]) -> None:
+    """Refuse Tensors as options of a foreach step."""
+    for name, value in given.items():
+        if isinstance(value, Tensor):
+            raise ValueError(
+                f"{name} as a Tensor is not supported for capturable=False and foreach=True: give "
+                "a number, or leave out foreach"
+            )
+
+
 class Adam(_Moments):
     """Kingma and Ba, "Adam: a method for stochastic optimization" (2014).
 
@@ -68,12 +78,7 @@ class Adam(_Moments):
     ) -> None:
         at_least_zero(lr=lr, eps=eps, weight_decay=weight_decay)
         if foreach and not capturable:
-            for called, value in (("lr", lr), ("betas[0]", betas[0]), ("betas[1]", betas[1])):
-                if isinstance(value, Tensor):
-                    raise ValueError(
-                        f"{called} as a Tensor is not supported for capturable=False and "
-                        "foreach=True: give a number, or leave out foreach"
-                    )
+            _check_numbers({"lr": lr, "betas[0]": betas[0], "betas[1]": betas[1]})
         betas = betas_of(betas)
         not_both(foreach, fused, differentiable)
         super().__init__(params, options(locals()))

@@ -63,6 +63,11 @@ class LBFGS(Optimizer):
     @no_grad()
     def step(self, closure: Callable[[], Any]) -> Any:  # type: ignore[override]
         """Up to `max_iter` iterations; returns the loss before the first one."""
+        if len(self.param_groups) != 1:
+            raise AssertionError(
+                f"Expected exactly one param_group, but got {len(self.param_groups)}: LBFGS moves "
+                "all parameters along one direction"
+            )
         group = self.param_groups[0]
         lr, max_iter = number(group["lr"]), group["max_iter"]
         tolerance_grad, tolerance_change = group["tolerance_grad"], group["tolerance_change"]

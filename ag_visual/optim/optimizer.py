@@ -504,6 +504,8 @@ def _step(self: Optimizer, closure: Callable[[], Any] | None = None) -> Any:
             loss = closure()
     place = source.here()
     for group in self.param_groups:
+        if group.get("weight_decay") and "weight_decay" not in self.defaults:
+            group = {**group, "weight_decay": 0}  # an option that this rule does not have
         traced_only = group.get("differentiable")
         for value in group.values():
             if isinstance(value, Tensor):

@@ -300,6 +300,10 @@ class ASGD(Optimizer):
         rate = eta.item()
         p *= 1 - lambd * rate
         p -= rate * g
-        mean += (p - mean) * mu.item()
+        weight = mu.item()
+        if weight == 1:  # infinite ones have no difference
+            mean[...] = p
+        else:
+            mean += (p - mean) * weight
         eta[...] = lr / (1 + lambd * lr * n) ** group["alpha"]
         mu[...] = 1 / max(1, n - group["t0"])

@@ -15,7 +15,7 @@ import ag_visual as ag
 
 from ..ops.side_by_side import graph, listed, numbers, tensors, total
 from ..oracle import torch
-from ..programs import agree
+from ..programs import agree, raised
 from ..properties.checks import close
 
 SAME = """
@@ -54,6 +54,8 @@ F.max_unpool1d(*F.max_pool1d(x, 2, return_indices=True), 2)
 F.max_unpool2d(*F.max_pool2d(p, 2, return_indices=True), 2, output_size=(5, 6))
 F.max_unpool3d(*F.max_pool3d(q, 2, return_indices=True), 2, output_size=(3, 4, 5))
 F.conv_transpose1d(x, t.ones(3, 2, 3).double(), stride=2, dilation=3, output_padding=2)
+F.conv_transpose1d(x, t.ones(3, 2, 3).double(), dilation=3, output_padding=2)
+F.conv_transpose2d(p, w3.reshape(4, 3, 2, 2), None, 1, 1, (1, 1), 1, 2)
 F.batch_norm(p[:0], t.zeros(4), t.ones(4), training=True)
 F.multilabel_margin_loss(o, t.tensor(0))
 F.group_norm(p, 2)
@@ -395,3 +397,18 @@ def test_gumbel_softmax_without_dimensions(hard: bool) -> None:
     y.backward()
     assert y.item() == pytest.approx(1.0)
     assert x.grad.item() == pytest.approx(0.0, abs=1e-6)
+
+
+@pytest.mark.parametrize("shape", [(0, 3), (2, 0), (2, 3, 0)])
+def test_the_mean_loss_of_nothing_against_probabilities_is_nan(shape: tuple[int, ...]) -> None:
+    def program(t: Any) -> Any:
+        x = t.zeros(shape, requires_grad=True)
+        known = x.detach().softmax(1)
+        cross = t.nn.functional.cross_entropy
+        return [cross(x, known), cross(x, known, label_smoothing=0.1)]
+
+    agree(program)
+
+
+def test_rms_norm_of_too_few_dimensions_is_refused() -> None:
+    agree(lambda t: raised(lambda: t.nn.functional.rms_norm(t.ones(3), (1, 3)))[0])

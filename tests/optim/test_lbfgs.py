@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.programs import agree
+from tests.programs import agree, raised
 
 OPTIONS: list[dict[str, Any]] = [
     {"lr": 0.1},
@@ -64,5 +64,15 @@ def test_complex_parameters_and_missing_gradients() -> None:
 
         optimizer.step(closure)
         return [t.view_as_real(z.detach()), other.detach()]
+
+    agree(program)
+
+
+def test_a_group_that_was_added_is_refused_by_the_step() -> None:
+    def program(t: Any) -> Any:
+        optimizer = t.optim.LBFGS([t.ones(2, requires_grad=True)])
+        optimizer.add_param_group({"params": [t.ones(2, requires_grad=True)]})
+        kind, text = raised(lambda: optimizer.step(lambda: t.ones(())))
+        return [kind, text[:43]]
 
     agree(program)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import importlib
 import inspect
+import math
 import pickle
 from typing import Any
 
@@ -176,8 +177,36 @@ def test_arguments_and_groups_are_torchs(name: str) -> None:
     assert pairs[0] == pairs[1]
 
     def program(t: Any) -> Any:
-        optimizer = getattr(t.optim, name)([t.ones(2, requires_grad=True)])
-        return [optimizer.state_dict()["param_groups"], optimizer.defaults]
+        params = [t.ones(2, requires_grad=True)]
+        made = [getattr(t.optim, name)(params)]
+        if name != "LBFGS":
+            made.append(getattr(t.optim, name)(params, foreach=True))
+        return [[each.state_dict()["param_groups"], each.defaults] for each in made]
+
+    agree(program)
+
+
+@pytest.mark.parametrize("foreach", [True, False])
+def test_an_option_of_another_rule_changes_nothing(foreach: bool) -> None:
+    def program(t: Any) -> Any:
+        p = t.tensor([0.5, -2.0], requires_grad=True)
+        group = {"params": [p], "weight_decay": 0.9}
+        optimizer = t.optim.Rprop([group], lr=0.01, foreach=foreach)
+        p.grad = t.tensor([-0.1, 0.1])
+        optimizer.step()
+        return [p, optimizer.param_groups[0]["weight_decay"]]
+
+    agree(program)
+
+
+def test_the_first_average_of_an_infinite_parameter_is_infinite() -> None:
+    def program(t: Any) -> Any:
+        p = t.tensor([0.5, -2.0], requires_grad=True)
+        optimizer = t.optim.ASGD([p])
+        for _ in range(2):
+            p.grad = t.tensor([math.inf, 1.0])
+            optimizer.step()
+        return optimizer.state[p]["ax"]
 
     agree(program)
 

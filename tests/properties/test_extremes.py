@@ -119,3 +119,40 @@ def test_extreme_values_as_torch(op: Op) -> None:
                 known &= ~numpy.isnan(exact)
                 told = f"gradient of {name} for {arriving}"
                 close(host(found)[known], exact[known], told, 1e-6, 1e-12)
+
+
+SQUARES: dict[str, Any] = {
+    "norm": lambda t, x: x.norm(),
+    "norm, of rows": lambda t, x: x.norm(2, 1),
+    "vector_norm": lambda t, x: t.linalg.vector_norm(x, 2, 1),
+    "matrix_norm": lambda t, x: t.linalg.matrix_norm(x),
+    "dist": lambda t, x: t.dist(x, -x),
+    "normalize": lambda t, x: t.nn.functional.normalize(x),
+    "cosine_similarity": lambda t, x: t.nn.functional.cosine_similarity(x, x.flip(0)),
+    "pairwise_distance": lambda t, x: t.nn.functional.pairwise_distance(x, -x),
+    "renorm": lambda t, x: x.renorm(2, 0, 1.0),
+    "std": lambda t, x: x.std(),
+    "std, of rows": lambda t, x: x.std(1),
+    "std_mean": lambda t, x: t.std_mean(x, 1)[0],
+    "mean of var_mean": lambda t, x: t.var_mean(x * 40)[1],
+    "attention": lambda t, x: t.nn.functional.scaled_dot_product_attention(x, x, x),
+    "embedding_bag": lambda t, x: t.nn.functional.embedding_bag(t.tensor([[0, 1]]), x),
+}
+
+
+@pytest.mark.parametrize("scale", [300.0, 3e-4])
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize("name", SQUARES)
+def test_sixteen_bits_do_not_lose_squares(name: str, dtype: str, scale: float) -> None:
+    """What is squared and added on the way to a result that fits is computed in float32."""
+    found = []
+    for t in (ag, torch):
+        rows = [[1.0, -2.0, 0.5, 1.5], [2.0, 1.0, -1.0, 0.25], [-0.5, 1.0, 1.25, 3.0]]
+        x = (t.tensor(rows) * scale).to(getattr(t, dtype)).requires_grad_()
+        y = SQUARES[name](t, x)
+        (slope,) = t.autograd.grad(y.sum(), x)
+        assert str(y.dtype) == str(slope.dtype) == f"torch.{dtype}"
+        found.append([host(each.detach().float()) for each in (y, slope)])
+    near = 4e-3 if dtype == "float16" else 3e-2
+    for mine, other in zip(*found, strict=True):
+        numpy.testing.assert_allclose(mine, other, rtol=near, atol=near * abs(other).max())

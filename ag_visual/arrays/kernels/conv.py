@@ -225,7 +225,9 @@ def conv2d_input(
         found = direct.for_input(wide, matrix, input_shape, groups, stride, padding, dilation)
         return found.astype(g.dtype, copy=False)
     reach = tuple(d * (k - 1) - p for d, k, p in zip(dilation, kernel, padding, strict=True))
-    if _turns(weight.shape, stride, reach, groups) and g.size and prod(input_shape):
+    reached = output_size(size, kernel, stride, reach, dilation)  # less than a padded output
+    same = g.size and prod(input_shape) and reached == tuple(input_shape[2:])
+    if same and _turns(weight.shape, stride, reach, groups):
         turned = _turned(xp, weight, groups)
         return conv2d(xp, g, turned, None, stride, reach, dilation, groups)
     rows, channels = input_shape[:2]

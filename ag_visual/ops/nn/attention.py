@@ -211,8 +211,12 @@ def _attention(
     if _fits(query, key, value, attn_mask, dropout_p):
         given = (query, key, value, attn_mask, 0.0, bool(is_causal), scale)
         return F.scaled_dot_product_flash(*given)[0]
-    factor = _scaled(query, scale)
+    factor, kind = _scaled(query, scale), query.dtype
+    if kind.is_floating_point and kind.itemsize == 2:  # of which scores may overflow
+        query, key, value = (x.float() for x in (query, key, value))
+        floating = attn_mask is not None and attn_mask.dtype.is_floating_point
+        attn_mask = attn_mask.float() if floating else attn_mask
     weights = F._safe_softmax(_scores(F, query, key, attn_mask, is_causal, factor), -1)
     if dropout_p:
         weights = F.dropout(weights, dropout_p)
-    return F.matmul(weights, value)
+    return F.matmul(weights, value).to(kind)

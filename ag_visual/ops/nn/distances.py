@@ -219,7 +219,7 @@ def _outward(F, self, p: float, others: tuple[int, ...]) -> tuple[Any, Any]:
         norm = F.amax(size, others, True)
         largest = F.where(size == norm, 1.0, 0.0)
         return norm, F.sgn(self) * (largest / F.sum(largest, others, True))
-    norm = F.sum(size**p, others, True) ** (1 / p)
+    norm = F.vector_norm(self, p, others, True)
     safe = F.where(norm == 0, 1.0, norm)
     return norm, F.sgn(self) * (size / safe) ** (p - 1)
 

@@ -148,7 +148,7 @@ def _weight_rule(
         often = F.index_add(F.zeros_of(indices, (rows,)), 0, indices, ones)
         often = F.cast(F.index_select(often, 0, indices), kind)
         each = each / F.unsqueeze(often, 1)
-    return F.index_add(F.zeros_of(g, (rows, size)), 0, indices, each)
+    return F.index_add(F.zeros_of(g, (rows, size)), 0, indices, F.cast(each, kind))
 
 
 def _samples_rule(F, g, weight, indices, padding_idx: int, result1):

@@ -181,6 +181,11 @@ def _rms_norm(F, input, normalized_shape: Sizes, weight=None, eps: float | None 
     """
     shape = normalized_shape
     rank = len(shape)
+    if input.ndim < rank:
+        raise ValueError(
+            f"Input tensor must have at least {rank} dimensions, but got {input.ndim}: those of "
+            f"normalized_shape={list(shape)}"
+        )
     if not rank or tuple(input.shape)[input.ndim - rank :] != shape:
         raise RuntimeError(
             f"Given normalized_shape={list(shape)}, expected input with shape "

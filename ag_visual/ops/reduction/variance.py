@@ -53,7 +53,10 @@ def _real_type(xp, self):
 
 
 def _std(xp, self, dim=(), correction=1, keepdim=False):
-    return xp.sqrt(_var(xp, self, dim, correction, keepdim))
+    if self.dtype.itemsize > 2:
+        return xp.sqrt(_var(xp, self, dim, correction, keepdim))
+    square = _var(xp, self.astype(xp.float32), dim, correction, keepdim)
+    return xp.sqrt(square).astype(self.dtype)
 
 
 def _var_rule(F, g, self, dim: Dims, correction, keepdim: bool):
@@ -145,8 +148,9 @@ def _with_mean(name: str, moment, rule, *saved: str) -> None:
     """A moment and the mean; `saved` is what the moment's rule asks for beside self."""
 
     def kernel(xp, self, dim=(), correction=1, keepdim=False):
-        mean = summed(xp, self, axes(dim), keepdim) / count(self.shape, dim)
-        return moment(xp, self, dim, correction, keepdim), mean
+        x = self if self.dtype.itemsize > 2 else self.astype(xp.float32)
+        mean = summed(xp, x, axes(dim), keepdim) / count(self.shape, dim)
+        return moment(xp, self, dim, correction, keepdim), mean.astype(self.dtype)
 
     @asks("F", "gs", "self", *saved, "dim", "correction", "keepdim")
     def back(F, gs, self, *known):

@@ -12,7 +12,7 @@ from ag_visual.dispatch.arguments import DType, SomeDims, refused
 from ag_visual.dispatch.record import ELEMENTWISE, Sample
 from ag_visual.dispatch.table import composite, op
 from ag_visual.ops.linalg.checks import array_of, check_kind
-from ag_visual.ops.reduction.along_dim import Dims, all_dims, axes, cast, narrow, spread
+from ag_visual.ops.reduction.along_dim import Dims, all_dims, axes, cast, narrow, spread, wide
 
 
 def _normal_norm(self, ord, dim, keepdim) -> tuple[Any, ...]:
@@ -37,7 +37,10 @@ def _norm_of(xp, size, ord, dim, keepdim):
 
 
 def _vector_norm(xp, self, ord=2, dim=None, keepdim=False):
-    return narrow(_norm_of(xp, xp.abs(self), ord, dim, keepdim), self)
+    size = xp.abs(self)
+    if wide(xp, self):  # squares of 16-bit floats overflow and vanish
+        size = size.astype(wide(xp, self))
+    return narrow(_norm_of(xp, size, ord, dim, keepdim), self)
 
 
 def _norm_rule(F, g, self, result, ord, dim: Dims, keepdim: bool):

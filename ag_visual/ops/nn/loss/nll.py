@@ -222,7 +222,7 @@ def _smoothed(
 def _cross_entropy_probabilities(F, input, target, weight, reduction: int, smoothing: float):
     dim = 0 if input.ndim == 1 else 1
     if smoothing:
-        target = target * (1 - smoothing) + smoothing / input.shape[dim]
+        target = target * (1 - smoothing) + smoothing / max(input.shape[dim], 1)
     loss = F.log_softmax(input, dim) * target
     if weight is not None:
         shape = [1] * input.ndim
@@ -233,7 +233,7 @@ def _cross_entropy_probabilities(F, input, target, weight, reduction: int, smoot
     total = -F.sum(loss)
     if reduction == SUM:
         return total
-    return total / max(math.prod(input.shape) // max(input.shape[dim], 1), 1)
+    return total / (math.prod(input.shape) / input.shape[dim] if 0 not in input.shape else 0.0)
 
 
 @composite("cross_entropy", method=False, spaces="nn.functional", autocast="float32")
