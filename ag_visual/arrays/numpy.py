@@ -15,7 +15,7 @@ import numpy
 from numpy.lib.stride_tricks import as_strided
 
 from ag_visual import devices
-from ag_visual.arrays import memory
+from ag_visual.arrays import fast, memory
 from ag_visual.arrays.backend import Array, Backend, register
 from ag_visual.devices import device
 
@@ -122,14 +122,21 @@ def _at(combine: Any, target: Array, index: Any, values: Any) -> None:
     single = index[0] if isinstance(index, tuple) and len(index) == 1 else index
     if isinstance(single, numpy.ndarray) and single.dtype.kind in "iu":
         width = math.prod(target.shape[1:])
-        values = numpy.broadcast_to(values, single.shape + target.shape[1:])
-        if width == 1:
+        shape = single.shape + target.shape[1:]
+        if values.shape != shape:
+            values = numpy.broadcast_to(values, shape)
+        adds = combine is numpy.add and fast.wanted(numpy, values.size)
+        if width == 1 and not adds:
             combine.at(flat, single.reshape(-1), values.reshape(-1))
             return
         rows = numpy.where(single < 0, single + target.shape[0], single).reshape(-1)
         if rows.size and (rows.min() < 0 or rows.max() >= target.shape[0]):
             raise IndexError(f"an index is out of bounds for size {target.shape[0]}")
         values = values.reshape(rows.size, width)
+        run = fast.kernel("add_rows", target, values) if adds else None
+        if run is not None:
+            run(target.reshape(-1, width), rows.astype(numpy.int64, copy=False), values)
+            return
         pair = _PAIRS.get(target.dtype.char) if combine is numpy.add and width % 2 == 0 else None
         if pair is not None:
             # A complex sum is that of two numbers: half as many positions.

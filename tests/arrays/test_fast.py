@@ -18,7 +18,16 @@ import pytest
 
 import ag_visual as ag
 from ag_visual.arrays import fast, kernels
-from ag_visual.arrays.kernels import activation, conv, norm, recurrent, softmax
+from ag_visual.arrays.kernels import (
+    activation,
+    channel_norm,
+    conv,
+    lapack,
+    norm,
+    recurrent,
+    scatter,
+    softmax,
+)
 
 INSTALLED = fast.is_available()
 if not INSTALLED and os.environ.get("CI", "").lower() in ("1", "true"):
@@ -211,6 +220,93 @@ def test_convolution(used: list[str], dtype: str) -> None:
                 g.reshape(-1)[:1] = numpy.nan
             agree(*both(conv.conv2d_input, g, factors, given.shape, *limits, groups))
             agree(*both(conv.conv2d_weight, g, given, kernel, *limits, groups))
+
+
+@needs_numba
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_group_norm(used: list[str], dtype: str) -> None:
+    rng = numpy.random.default_rng(1)
+    x = rng.normal(2, 1, (4, 6, 5, 25)).astype(dtype)
+    for at, value in ((0, numpy.nan), (1, numpy.inf), (2, -numpy.inf)):
+        x[at, 2 * at, 1, 3] = value
+    weight, bias = (rng.normal(size=6).astype(dtype) for _ in range(2))
+    g = rng.normal(size=x.shape).astype(dtype)
+    g[1, 5, 0, 0] = numpy.nan
+    needs = (True, True, True)
+    for images in (x, x[3:], numpy.ascontiguousarray(x[3:, ::-1])):
+        upper = g[: len(images)].copy()
+        for groups in (1, 3):
+            for w, b in ((weight, bias), (None, None)):
+                given = (groups, 1e-5)
+                found, wanted = both(channel_norm.group_norm, images, w, b, *given)
+                agree(found, wanted)
+                saved = (upper, images, *wanted[1:], w, groups, needs)
+                with numpy.errstate(all="ignore"):
+                    mine = channel_norm.group_norm_backward(numpy, *saved)
+                    agree(mine, channel_norm.backward(numpy, *saved))
+    assert set(used) == {"group_norm", "group_norm_backward"}
+    before = len(used)
+    channel_norm.group_norm(numpy, x[:, :, ::2], None, None, 2, 1e-5)
+    assert len(used) == before
+
+
+@needs_numba
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_small_systems(used: list[str], dtype: str) -> None:
+    rng = numpy.random.default_rng(0)
+    a = rng.normal(size=(40, 4, 4)).astype(dtype)
+    a[1], a[2, :, 1], a[3, 2] = 0, 0, a[3, 0]
+    a[4, 1, 2], a[5, 0, 0], a[6, 3, 1] = numpy.nan, numpy.inf, -numpy.inf
+    for given in (a, a.swapaxes(1, 2), a[:, :3], a[:, :, :2], a[:0], a.reshape(4, 10, 4, 4)):
+        used.clear()
+        found, wanted = both(lapack.lu_factor, given)
+        for each, other in zip(found[1:], wanted[1:], strict=True):
+            numpy.testing.assert_array_equal(each, other)
+        agree(found[0], wanted[0])
+        assert used == ["lu_factor"] * bool(given.size)
+    regular = a[8:] + 4 * numpy.eye(4, dtype=dtype)[::-1]
+    regular[0, 0, 0] = numpy.nan
+    lu, pivots, _ = lapack.lu_factor(numpy, regular)
+    b = rng.normal(size=(32, 4, 3)).astype(dtype)
+    b[2, 1, 0], b[3, 1, 0] = numpy.inf, -numpy.inf
+    for right in (b, b[:, :, :1], b[0], b[:, :, ::-1]):
+        for transpose in (0, 1, 2):
+            used.clear()
+            agree(*both(lapack.lu_solve, lu, pivots, right, transpose), least=10)
+            assert used == ["lu_solve"] * (transpose < 2)
+
+
+@needs_numba
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_indices(used: list[str], dtype: str) -> None:
+    rng = numpy.random.default_rng(0)
+    x = rows(dtype, 12)
+    x[x == -1e30] = 0  # of which the order of sums decides what is left
+    y = rng.normal(size=x.shape).astype(dtype)
+    cells = rng.integers(0, 70, (50, 12))
+    wide = rng.integers(0, 12, (70, 5))
+    few = rng.integers(0, 70, 50)
+    for given in (x, numpy.asfortranarray(x), x[::-1]):
+        used.clear()
+        agree(*both(scatter.gather, given, 0, cells))
+        agree(*both(scatter.gather, given, -1, wide))
+        agree(*both(scatter.gather, given, 0, cells[:, ::3]))
+        assert used == ["gather"] * (2 if given is x else 0)
+        used.clear()
+        agree(*both(scatter.scatter_add, given, 0, cells, y[:50]))
+        agree(*both(scatter.scatter_add, given, 1, wide, y[:, :5]))
+        agree(*both(scatter.index_add, given, 0, few, y[:50]))
+        agree(*both(scatter.index_add, given, 1, wide[0], y[:, :5]))
+        agree(*both(scatter.index_add, given[:, 0], 0, few, y[:50, 0]))
+        agree(*both(scatter.embedding_backward, given[:50], few, 70, 3))
+        assert set(used) == {"scatter_add", "add_rows"}
+    used.clear()
+    agree(*both(scatter.gather, x, 0, cells[:0]))
+    for wrong in (-1, 70):
+        cells[7, 3] = wrong
+        with pytest.raises(RuntimeError, match=f"index {wrong} is out of bounds"):
+            scatter.gather(numpy, x, 0, cells)
+    assert used == []
 
 
 SIZES = {"alike": (5,) * 6, "packed": (5, 4, 4, 2, 1, 1), "one": (1,) * 6, "no rows": (0,) * 6}

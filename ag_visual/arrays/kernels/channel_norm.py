@@ -9,6 +9,9 @@ from __future__ import annotations
 import math
 from typing import Any, Final
 
+import numpy
+
+from ag_visual.arrays import fast
 from ag_visual.arrays.backend import Array
 from ag_visual.arrays.kernels.rows import is_matrix, row_products, row_sums
 
@@ -96,6 +99,49 @@ def normed(
     result = xp.multiply(x, scale.reshape(*scale.shape, *ends))
     result += shift.reshape(*shift.shape, *ends)
     return result
+
+
+def group_norm(
+    xp: Any, x: Array, weight: Array | None, bias: Array | None, groups: int, eps: float
+) -> tuple[Array, Array, Array]:
+    """The input normed by the moments of groups of channels, and these."""
+    run = fast.kernel("group_norm", x, weight, bias) if fast.wanted(xp, x.size) else None
+    if run is None:
+        mean, rstd = moments(xp, x, groups, eps)
+        return normed(xp, x, mean, rstd, weight, bias, groups), mean, rstd
+    result, (mean, rstd) = numpy.empty_like(x), numpy.empty((2, len(x), groups, 1), x.dtype)
+    ones, zeros = _ends(x, weight, bias)
+    run(_blocks(x), ones, zeros, eps, _blocks(result), mean.reshape(-1), rstd.reshape(-1))
+    return result, mean, rstd
+
+
+def _ends(x: Array, weight: Array | None, bias: Array | None = None) -> tuple[Array, Array]:
+    """The factor and the summand of each channel."""
+    ones = numpy.ones(x.shape[1], x.dtype) if weight is None else weight
+    return ones, numpy.zeros(x.shape[1], x.dtype) if bias is None else bias
+
+
+def group_norm_backward(
+    xp: Any,
+    g: Array,
+    x: Array,
+    mean: Array,
+    rstd: Array,
+    weight: Array | None,
+    groups: int,
+    needs: tuple[bool, bool, bool],
+) -> tuple[Array | None, Array | None, Array | None] | None:
+    """`backward` by the compiled kernel, however far from 0 the means are; None without one."""
+    arrays = g, x, mean, rstd, weight
+    run = fast.kernel("group_norm_backward", *arrays) if fast.wanted(xp, x.size) else None
+    if run is None:
+        return None
+    result, sums = numpy.empty_like(x), numpy.empty((2, x.shape[1]))
+    moments_ = mean.reshape(-1), rstd.reshape(-1)
+    run(_blocks(g), _blocks(x), *moments_, _ends(x, weight)[0], _blocks(result), *sums)
+    found = (result, *(each.astype(x.dtype) for each in sums))
+    d_x, d_weight, d_bias = (a if need else None for a, need in zip(found, needs, strict=True))
+    return d_x, d_weight, d_bias
 
 
 def is_near(mean: Array, rstd: Array) -> bool:

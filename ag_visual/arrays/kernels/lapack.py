@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy
 
+from ag_visual.arrays import fast
 from ag_visual.arrays.backend import Array, of_namespace
 
 _PREFIX = {"f": "s", "d": "d", "F": "c", "D": "z"}
@@ -58,7 +59,11 @@ def _lu_factor(a: Host) -> tuple[Host, Host, Host]:
     lu = numpy.empty(a.shape, a.dtype)
     pivots = numpy.empty((*batch, k), numpy.int32)
     info = numpy.zeros(batch, numpy.int32)
-    if lu.size and info.size > _MANY * k:
+    run = fast.kernel("lu_factor", lu) if max(m, n) <= _FEW and fast.wanted(numpy, a.size) else None
+    if run is not None:
+        lu[...] = a
+        run(_flat(lu, 2), _flat(pivots, 1), info.reshape(-1))
+    elif lu.size and info.size > _MANY * k:
         _eliminate(_flat(a, 2), _flat(lu, 2), _flat(pivots, 1), info.reshape(-1))
     elif lu.size:
         getrf = _routine("getrf", a)
@@ -68,6 +73,10 @@ def _lu_factor(a: Host) -> tuple[Host, Host, Host]:
             swaps[...] = found + 1
             info.reshape(-1)[i] = failed
     return lu, pivots, info
+
+
+# Up to so many rows and columns matrices are factored by the compiled kernels.
+_FEW = 16
 
 
 def _eliminate(a: Host, lu: Host, pivots: Host, info: Host) -> None:
@@ -119,6 +128,13 @@ def _lu_solve(transpose: int) -> Callable[..., Host]:
     def solve(lu: Host, pivots: Host, b: Host) -> Host:
         # Not by LAPACK's getrs, for which SciPy's OpenBLAS wakes threads: 8 ms for a 4 x 4 matrix.
         batch, (lu, pivots, b) = _together((lu, 2), (pivots, 1), (b, 2))
+        fits = lu.shape[-1] <= _FEW and transpose < 2 and fast.wanted(numpy, lu.size)
+        run = fast.compiled("lu_solve", lu.dtype) if fits and b.dtype == lu.dtype else None
+        if run is not None:
+            x = numpy.array(b, order="C")
+            factors, swaps = (numpy.require(each, requirements="CW") for each in (lu, pivots))
+            run(factors, swaps, x, transpose == 1)
+            return x.reshape(*batch, *x.shape[1:])
         if _is_small(lu, b):
             x = _factors_solved(lu, pivots, b, transpose)
             return x.reshape(*batch, *x.shape[1:])

@@ -9,6 +9,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy
+
+from ag_visual.arrays import fast
 from ag_visual.arrays.backend import Array, of_namespace
 from ag_visual.arrays.kernels.bounds import check_index
 
@@ -74,12 +77,36 @@ def _checked(
     return self, dim, index
 
 
+def _compiled(
+    xp: Any, name: str, self: Array, dim: int, index: Array, values: Array | None = None
+) -> Array | None:
+    """What the compiled kernel gives, where the index is as large as `self` but for the dimension.
+
+    values: what is added to `self`; without, a fresh array is filled. None: NumPy is to compute.
+    """
+    ends = self.shape[:dim], self.shape[dim + 1 :]
+    if not fast.wanted(xp, index.size) or ends != (index.shape[:dim], index.shape[dim + 1 :]):
+        return None
+    run = fast.kernel(name, self, values)
+    if run is None or index.dtype != xp.int64:
+        return None
+    if values is None:
+        values = xp.empty(index.shape, self.dtype)
+    blocks = math.prod(ends[0]), -1, math.prod(ends[1])
+    places = numpy.require(index, requirements="CW")
+    run(*(each.reshape(blocks) for each in (self, places, values)))
+    return values
+
+
 def gather(xp: Any, self: Array, dim: int, index: Array) -> Array:
     """out[i, j, ...] = self[index[i, j, ...], j, ...] for dim 0; the shape of `index`."""
     if index.size == 0:
         return xp.empty(index.shape, self.dtype)
     shape = index.shape
     self, dim, index = _checked(xp, self, dim, index)
+    done = _compiled(xp, "gather", self, dim, index)
+    if done is not None:
+        return done.reshape(shape)
     flat = xp.ascontiguousarray(self).reshape(-1)
     return flat[_positions(xp, self.shape, dim, index)].reshape(shape)
 
@@ -102,6 +129,8 @@ def scatter_add(xp: Any, self: Array, dim: int, index: Array, src: Array) -> Arr
     if index.size == 0:
         return result
     view, dim, index = _checked(xp, result, dim, index, src)
+    if _compiled(xp, "scatter_add", view, dim, index, _sources(index, src)) is not None:
+        return result
     positions = _positions(xp, view.shape, dim, index).reshape(-1)
     values = _sources(index, src).reshape(-1)
     of_namespace(xp).add_at(view.reshape(-1), positions, values)

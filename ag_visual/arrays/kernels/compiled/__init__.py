@@ -2,9 +2,9 @@
 
 Layer 1. Only `arrays/fast.py` imports this package, when the first of them is used. A kernel fills
 arrays that are given; they lie row by row, and all of a call are of one type, float32 or
-float64. Each file's `TAKES` names its kernels and what they take, a letter for each argument: v, m
-and i, an array of one, two and four dimensions of the type that is computed in; w, a matrix of
-float64; n and p, a vector and a matrix of int64; d, a float64; b, a bool.
+float64. Each file's `TAKES` names its kernels and what they take, a letter for each argument: v, m,
+t and i, an array of one, two, three and four dimensions of the type that is computed in; q and w of
+float64; n, p and x of int64; j and k of int32; d, a float64; b, a bool.
 
 Sums may be reordered and products fused with sums. That there is no NaN and no infinity is nowhere
 assumed, and a quotient stays one: a certain outcome has probability 1.
@@ -15,14 +15,21 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from numba import boolean, float64, from_dtype, int64
+from numba import boolean, float64, from_dtype, int32, int64
 from numba.core import event
 
-from ag_visual.arrays.kernels.compiled import activation, convolution, rows, steps
+from ag_visual.arrays.kernels.compiled import (
+    activation,
+    convolution,
+    indices,
+    rows,
+    steps,
+    systems,
+)
 
 _TAKES = {
     kernel.py_func.__name__: (kernel, takes)
-    for topic in (activation, convolution, rows, steps)
+    for topic in (activation, convolution, indices, rows, steps, systems)
     for kernel, takes in topic.TAKES.items()
 }
 
@@ -47,10 +54,15 @@ def function(name: str, kind: Any, tell: Callable[[str | None], None]) -> Callab
     types_ = {
         "m": number[:, ::1],
         "v": number[::1],
+        "t": number[:, :, ::1],
         "i": number[:, :, :, ::1],
+        "q": float64[::1],
         "w": float64[:, ::1],
         "n": int64[::1],
         "p": int64[:, ::1],
+        "x": int64[:, :, ::1],
+        "j": int32[::1],
+        "k": int32[:, ::1],
         "d": float64,
         "b": boolean,
     }

@@ -39,4 +39,5 @@ def made(*may: str, **more: bool) -> Callable[[Any], Any]:
 
 # What is right in a certain order alone keeps it. (A loop with a call in it is not vectorised.)
 ordered = made("contract", forceinline=True)
+exact = made()
 summing = made("reassoc", "contract", "nsz")

@@ -1,4 +1,4 @@
-"""Softmax and layer norm of rows.
+"""Softmax, layer norm and group norm of rows.
 
 Layer 1. `compiled/__init__.py` says what kernels are given.
 """
@@ -107,6 +107,73 @@ def layer_norm_backward(g, x, means, rstds, weight, d_x, d_weight, d_bias):
 
 
 @summing
+def _with_normal(g, x, mean, rstd):
+    """The sums of g, and of g n with n = (x - mean) rstd."""
+    total = other = x.dtype.type(0)
+    for j in range(x.size):
+        total += g[j]
+        other += g[j] * ((x[j] - mean) * rstd)
+    return total, other
+
+
+@summing
+def group_norm(x, weight, bias, eps, out, means, rstds):
+    """Groups of channels normalised, times weight, plus bias; both (channels,).
+
+    x: a row for each sample and channel; means and rstds: one for each sample and group.
+    """
+    rows, width = x.shape
+    kind = x.dtype.type
+    of_group = rows // means.size
+    for group in range(means.size):
+        total = 0.0
+        for i in range(group * of_group, (group + 1) * of_group):
+            for begin in range(0, width, _PART):
+                total += _sum(x[i, begin : begin + _PART])
+        mean = kind(total / (of_group * width))
+        total = 0.0
+        for i in range(group * of_group, (group + 1) * of_group):
+            for begin in range(0, width, _PART):
+                total += _squares(x[i, begin : begin + _PART], mean)
+        rstd = kind(1 / math.sqrt(total / (of_group * width) + eps))
+        means[group], rstds[group] = mean, rstd
+        for i in range(group * of_group, (group + 1) * of_group):
+            scale, shift = rstd * weight[i % weight.size], bias[i % weight.size]
+            for j in range(width):
+                out[i, j] = (x[i, j] - mean) * scale + shift
+
+
+@summing
+def group_norm_backward(g, x, means, rstds, weight, d_x, d_weight, d_bias):
+    """`layer_norm_backward` of groups of channels; d_weight and d_bias, (channels,) of float64."""
+    rows, width = x.shape
+    kind = x.dtype.type
+    of_group = rows // means.size
+    d_weight[:], d_bias[:] = 0.0, 0.0
+    for group in range(means.size):
+        mean, rstd = means[group], rstds[group]
+        whole = moved = 0.0
+        for i in range(group * of_group, (group + 1) * of_group):
+            channel = i % weight.size
+            total = along = 0.0
+            for begin in range(0, width, _PART):
+                end = begin + _PART
+                part, other = _with_normal(g[i, begin:end], x[i, begin:end], mean, rstd)
+                total += part
+                along += other
+            d_bias[channel] += total
+            d_weight[channel] += along
+            whole += total * weight[channel]
+            moved += along * weight[channel]
+        level = rstd * kind(whole / (of_group * width))
+        lean = rstd * rstd * kind(moved / (of_group * width))
+        for i in range(group * of_group, (group + 1) * of_group):
+            factor = rstd * weight[i % weight.size]
+            for j in range(width):
+                d_x[i, j] = g[i, j] * factor - level - (x[i, j] - mean) * lean
+
+
+@summing
 def _largest(row):
     """The largest number of a row; with NaN there, NaN or the largest of the rest."""
     best = key_of(row[0])
@@ -189,6 +256,8 @@ def log_softmax(x, out):
 TAKES = {
     layer_norm: "m v v d m m m",
     layer_norm_backward: "m m m m v m v v",
+    group_norm: "m v v d m v v",
+    group_norm_backward: "m m v v v m q q",
     softmax: "m m d d",
     softmax_backward: "m m m b",
     log_softmax: "m m",
