@@ -73,7 +73,7 @@ def transformer(t: Any) -> None:
     )
 
 
-def adversaries(t: Any) -> None:
+def adversaries(t: Any, kept: bool = True) -> None:
     nn = t.nn
     make = nn.Sequential(nn.Linear(4, 16), nn.ReLU(), nn.Linear(16, 2))
     judge = nn.Sequential(nn.Linear(2, 16), nn.LeakyReLU(0.2), nn.Linear(16, 1))
@@ -83,7 +83,8 @@ def adversaries(t: Any) -> None:
     for _ in range(STEPS):
         judging.zero_grad()
         fake = make(t.randn(16, 4))
-        (says(judge(real), yes) + says(judge(fake.detach()), no)).backward()
+        cut = fake.detach() if kept else make(t.randn(16, 4)).detach()
+        (says(judge(real), yes) + says(judge(cut), no)).backward()
         judging.step()
         making.zero_grad()
         says(judge(fake), yes).backward()  # leaves gradients in the judge, until its next step
@@ -169,6 +170,7 @@ def safe_logs(t: Any) -> None:
 LOOPS: tuple[Callable[[Any], None], ...] = (
     *(mlp, convolutions, transformer, adversaries, variational, residual, regression, deep_relu),
     *(several_passes_a_step, weights_that_begin_at_zero, safe_logs),
+    lambda t: adversaries(t, kept=False),
     lambda t: recurrent(t, "RNN"),
     lambda t: recurrent(t, "LSTM"),
     lambda t: recurrent(t, "GRU"),

@@ -16,6 +16,8 @@ export interface GraphBreak {
   site: Site | null;
   /** variables that get no gradient in this graph at all */
   without: string[];
+  /** what gave the input, where nothing of its own graph is left: `make` of `make(z).detach()` */
+  called: string;
 }
 
 const WORDS: Record<string, string> = {
@@ -33,6 +35,25 @@ const WORDS: Record<string, string> = {
 const MOST = 2000;
 /** What was detached where it is a leaf: `w.detach()`. */
 const DETACHED_LEAF = /^([A-Za-z_][\w.]*)\.(?:detach\(\)|data)$/;
+
+/** What a call at the beginning of an expression is of. */
+const CALLED = /^(?:self\.)?([A-Za-z_][\w.]*)\(/;
+/** What may stand behind it: attributes and methods. */
+const REST = /^(?:\.\w+|\([^()]*\))*$/;
+const CUT = /\.(?:detach_?\(\)|data)$/;
+
+/** The function whose result an expression is, or a view of it; '' where it is of more than one. */
+export function calledIn(expression: string): string {
+  const text = expression.replace(CUT, '');
+  const found = CALLED.exec(text);
+  let depth = 0;
+  for (let at = found?.[0].length ?? text.length; at < text.length; at++) {
+    if (text[at] === '(') depth++;
+    else if (text[at] === ')' && depth-- === 0)
+      return REST.test(text.slice(at + 1)) ? (found?.[1] ?? '') : '';
+  }
+  return '';
+}
 
 /** Names of the leaves that a node's gradient would reach; idle: only those that got none. */
 function leavesBelow(store: Store, maker: number, idle: boolean): Set<string> {
@@ -72,7 +93,8 @@ function breaksIn(store: Store, seq: number, reached: Set<string>, until: number
       kind,
       words: WORDS[kind] ?? kind,
       site,
-      without: [...behind].filter(name => idle || !reached.has(name))
+      without: [...behind].filter(name => idle || !reached.has(name)),
+      called: leaf || maker !== NONE ? '' : calledIn(site?.text ?? '')
     };
   });
 }

@@ -41,6 +41,8 @@ interface MenuProps {
   icon?: IconName;
   /** stands beside the icon where the label does not */
   badge?: string;
+  /** what the label is the value of: told where the menu is a part of another one */
+  about?: string;
   /** the icon alone, also where there is room for labels */
   bare?: boolean;
   children: (close: () => void) => React.ReactNode;
@@ -74,6 +76,7 @@ function Inside({
   title,
   children,
   closeAround,
+  about,
   ...face
 }: MenuProps & { closeAround: () => void }): ReactElement {
   const [open, setOpen] = useState(false);
@@ -86,6 +89,7 @@ function Inside({
         title={title}
         onClick={() => setOpen(!open)}
       >
+        {about && <span>{about}: </span>}
         <Face {...face} />
       </button>
       {open && <div className="agv-inside-sheet">{children(closeAround)}</div>}

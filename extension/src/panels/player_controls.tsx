@@ -52,7 +52,12 @@ export function playerItems(presenter: Presenter): Item[] {
       id: 'pace',
       keep: compact ? 'menu' : 3,
       element: (
-        <Menu label={speedText(speed)} title={`Pace of playing: ${speedText(speed)}`} side="left">
+        <Menu
+          label={speedText(speed)}
+          about="Pace"
+          title={`Pace of playing: ${speedText(speed)}`}
+          side="left"
+        >
           {close =>
             SPEEDS.map(one => (
               <button

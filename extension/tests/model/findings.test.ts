@@ -5,6 +5,8 @@ import { InspectorModel } from '../../src/model/inspector';
 import { MOST_PASSES } from '../../src/model/findings/ledger';
 import { passesOf } from '../../src/model/passes';
 import { bitOf } from '../../src/model/findings/finding';
+import { calledIn } from '../../src/model/graph_breaks';
+import { NONE } from '../../src/protocol/schema';
 import type { OpOptions } from '../synthetic/program';
 import { Program } from '../synthetic/program';
 
@@ -257,7 +259,12 @@ it('names the line that cut a parameter off', () => {
   expect(finding.lines[0].site.line).toBe(2);
 });
 
-it('does not tell of a network that another pass of the run trains', () => {
+it.each([
+  ['fake.detach()', true],
+  // nothing of what was detached is left: it is known by its name alone
+  ['make(noise(4)).detach()', false],
+  ['self.make(z).view(-1).detach()', false]
+])('does not tell of a network that another pass of the run trains: %s', (text, kept) => {
   const training = new Training();
   const { program } = training;
   const { writer } = program;
@@ -265,8 +272,8 @@ it('does not tell of a network that another pass of the run trains', () => {
     const made = training.op('MmBackward0', 2, [program.leaf('make.weight', [4, 4])]);
     const judged = training.op('MmBackward0', 3, [program.leaf('judge.weight', [4, 4])]);
     const how = { name: writer.string('self'), kind: writer.string('detach'), flags: 0 };
-    const site = writer.site(program.site(2, 'fake.detach()'));
-    writer.row('breaks', { seq: judged, ...how, site, maker: made, t: writer.t });
+    const site = writer.site(program.site(2, text));
+    writer.row('breaks', { seq: judged, ...how, site, maker: kept ? made : NONE, t: writer.t });
     program.backward(judged, 3);
     training.send();
     expect(training.told).toEqual(i === 0 ? ['cut'] : []);
@@ -275,6 +282,22 @@ it('does not tell of a network that another pass of the run trains', () => {
     expect(training.told).toEqual([]);
   }
   expect(passesOf(training.model.store, training.model.ledger).kinds.some(Boolean)).toBe(false);
+});
+
+it('tells of a cut behind a function of which nothing else is known', () => {
+  expect(calledIn('make(z).detach()')).toBe('make');
+  for (const text of ['x.detach()', '(make(z) + h).detach()', 'make(z) + h', '', 'make(z'])
+    expect(calledIn(text)).toBe('');
+  const training = new Training();
+  const { program } = training;
+  const { writer } = program;
+  const judged = training.op('MmBackward0', 3, [program.leaf('maker.weight', [4, 4])]);
+  const how = { name: writer.string('self'), kind: writer.string('detach'), flags: 0 };
+  const site = writer.site(program.site(2, 'make(z).detach()'));
+  writer.row('breaks', { seq: judged, ...how, site, maker: NONE, t: writer.t });
+  program.backward(judged, 3);
+  training.send();
+  expect(training.told).toEqual(['cut']);
 });
 
 it('tells of gradients that went through updates without being zeroed', () => {

@@ -255,7 +255,7 @@ describe('an output', () => {
     const inside = '.agv-folded > * > button, .agv-folded > button';
     const folded = [...page.element.querySelectorAll(inside)];
     expect(folded.map(button => button.textContent)).toEqual([
-      'Play', '1×', 'Predict', 'Views', 'Export', 'Show the side'
+      'Play', 'Pace: 1×', 'Predict', 'Views', 'Export', 'Show the side'
     ]);
     const sheet = page.element.querySelector('.agv-sheet') as HTMLElement;
     const buttons = [...sheet.querySelectorAll('button')];

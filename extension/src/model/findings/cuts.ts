@@ -25,7 +25,7 @@ export function cutsAmong(store: Store, nodes: Iterable<number>): Found[] {
     .slice(0, MOST);
 }
 
-function said(store: Store, { seq, input, words, site, without }: GraphBreak): Found {
+function said(store: Store, { seq, input, words, site, without, called }: GraphBreak): Found {
   const [name] = without;
   const others = without.length - 1;
   const module = name ? moduleOfLabel(name) : moduleOf(store, seq).name;
@@ -51,6 +51,7 @@ function said(store: Store, { seq, input, words, site, without }: GraphBreak): F
     module,
     advice: null,
     without,
+    called,
     seq,
     order: -1
   };

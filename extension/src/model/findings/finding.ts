@@ -61,6 +61,8 @@ export interface Found {
   seq: number | null;
   /** variables that get no gradient by it, unless another pass of the run gives them one */
   without?: string[];
+  /** the same of a function whose parameters are not known */
+  called?: string;
   /** the run of that node after which it shows, by its order; -1: the end of the pass */
   order: number;
 }

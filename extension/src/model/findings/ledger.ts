@@ -73,8 +73,15 @@ interface Told {
 }
 
 /** Whether all that it would starve got a gradient in some pass of the run. */
-function isFed({ without = [] }: Pick<Found, 'without'>, { reached }: Run): boolean {
-  return without.length > 0 && without.every(name => reached.has(name));
+function isFed(
+  { without = [], called = '' }: Pick<Found, 'without' | 'called'>,
+  { reached }: Run
+): boolean {
+  if (without.length > 0 || called === '') {
+    return without.length > 0 && without.every(name => reached.has(name));
+  }
+  // Its parameters are called after it: `make.0.weight`, or `gan.make.0.weight` for `self.make`.
+  return [...reached].some(name => `.${name}`.includes(`.${called}.`));
 }
 
 const placeOf = (site: Site | null): string => site?.cell_id ?? site?.file ?? '';
