@@ -90,7 +90,7 @@ _NONE: Final[Figures] = (-1.0, None)
 LISTED: Final = 24
 """Elements up to which a list of the numbers is made faster than an array that shares memory."""
 
-_listed: Final = {torch.float32, torch.float64, torch.float16, torch.complex64, torch.complex128}
+listed: Final = {torch.float32, torch.float64, torch.float16, torch.complex64, torch.complex128}
 
 
 def figure(gradient: Any) -> Figures:
@@ -98,7 +98,7 @@ def figure(gradient: Any) -> Figures:
     try:
         if type(gradient) is Tensor:
             dtype = gradient.dtype
-            if 0 < gradient.numel() <= LISTED and dtype in _listed:
+            if 0 < gradient.numel() <= LISTED and dtype in listed:
                 return gradient.tolist(), dtype
             array = array_of(gradient) if gradient.requires_grad else gradient.numpy()
         elif gradient is None:

@@ -67,7 +67,17 @@ class Backward:
 
     __slots__ = (
         *("__weakref__", "_ended", "_failing", "_lock", "_open", "_ordered", "_told"),
-        *("call_site", "create_graph", "failed", "functions", "id", "leaves", "log", "over"),
+        *(
+            "call_site",
+            "create_graph",
+            "failed",
+            "functions",
+            "given",
+            "id",
+            "leaves",
+            "log",
+            "over",
+        ),
         *("parent", "put", "retain", "runs", "starts", "thread", "total"),
     )
 
@@ -94,6 +104,9 @@ class Backward:
         self.failed = failed
         self.over = False
         self.leaves: list[Any] = []  # the figures of leaves
+        self.given: Any = (
+            None  # node, what tells of its gradient, figures of it: the last large one
+        )
         self.runs: list[Run] = []
         self.put = self.runs.append
         self.log: EventLog | None = None  # where runs from `_told` on are to be recorded

@@ -276,6 +276,15 @@ class TorchNode:
                 return None
             return variable._version, array_of(grad).flat[:FIRST]
 
+    def result(self) -> Any:
+        """The array of a tensor that it made, such as the one that a backward was called of."""
+        with DisableTorchFunction():
+            tensor = None if self._tensor is None else self._tensor()
+            try:
+                return None if tensor is None else tensor.detach().numpy()
+            except (TypeError, RuntimeError):  # another device, dtype or layout; without values
+                return None
+
     def tangent(self) -> Any:
         """Tangents of torch's forward mode are not followed."""
         return None
@@ -373,6 +382,11 @@ class TorchNode:
             return None
         function = tensor.grad_fn
         return function if function is not None and function.metadata.get(KEY) is self else None
+
+
+def leads(above: TorchNode, node: TorchNode) -> bool:
+    """Whether a node has an edge to another one."""
+    return any(below is node for below, _ in above.next_functions)
 
 
 def _argument(op: str, at: int) -> str:

@@ -20,7 +20,7 @@ import torch
 
 from ag_visual.bridge.arrays import MOST_WRITES, Memory, array_of, dtypes, memory_of
 from ag_visual.bridge.backward import Backward, Run
-from ag_visual.bridge.node import KEY, TorchNode
+from ag_visual.bridge.node import KEY, TorchNode, leads
 from ag_visual.bridge.saved import VERSIONS, kinds
 from ag_visual.core import source
 from ag_visual.core.diagnosis import variable_names
@@ -429,7 +429,7 @@ def first_nonfinite(task: Backward, runs: list[Run]) -> None:
         before = runs[at - 1][0] if at else None
         guilty = node
         if before is not None:
-            ends = [above for above, *_ in runs[:at] if _leads(above, node)]
+            ends = [above for above, *_ in runs[:at] if leads(above, node)]
             guilty = ends[-1] if ends else node
         site = source.resolve_call_site(guilty.call_site)
         shape, kind = node.outputs[0]
@@ -448,10 +448,6 @@ def first_nonfinite(task: Backward, runs: list[Run]) -> None:
         if instrument.problem is not None:
             instrument.problem(RuntimeError(fields["text"]), fields)
         return
-
-
-def _leads(above: TorchNode, node: TorchNode) -> bool:
-    return any(below is node for below, _ in above.next_functions)
 
 
 def _finite(value: Any) -> bool:

@@ -72,24 +72,28 @@ def discover(
     leaves = bisect_left(order, _LEAF_RANK, key=_rank)
     order = order[leaves:] + order[:leaves]
     new, unwired = [], []
+    cut = []
     for function in order:
         metadata = function.metadata
         node = TorchNode(function, metadata, births[function], thread)
         known[function] = metadata[KEY] = node
         new.append(node)
-        if numbers is not None and not node.leaf:
-            numbers.setdefault(_rank(function), []).append((node.name(), node.seq))
         below = edges[function]
         if below:
             try:
                 _wire(node, below, known)
             except KeyError:  # threads have numbered nodes side by side
                 unwired.append((node, below))
+        if node.cuts is not None:
+            cut.append(node)
     for node, below in unwired:
         _wire(node, below, known)
-    for node in new:
-        if node.cuts is not None:
-            node.find_makers()
+    for node in cut:
+        node.find_makers()
+    if numbers is not None:
+        for function, node in zip(order, new, strict=True):
+            if not node.leaf:
+                numbers.setdefault(_rank(function), []).append((node.name(), node.seq))
     for function, tensor in (*roots, *others):
         if tensor is not None:
             known[function].made_tensor(tensor)

@@ -111,6 +111,9 @@ class LiveNode(Protocol):
         (a NumPy array); None where it has none, or one that cannot be looked at for nothing.
         """
 
+    def result(self) -> Any:
+        """The array of a tensor that it made, where a living one is at hand; else None."""
+
     def tangent(self) -> Any:
         """The array of the tangent that a leaf's variable has now; None of other nodes."""
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import itertools
 import tracemalloc
+from typing import Any
 
 import numpy as np
 import pytest
 
 import ag_visual as ag
+from ag_visual.bridge import arrays, arrival
+from ag_visual.bridge.node import TorchNode
 from ag_visual.engine.norms import norm2
 from ag_visual.events import live
 from ag_visual.session.session import current
@@ -32,7 +35,7 @@ def test_calls_for_each_node_of_a_recorded_backward() -> None:
         _calls(10)
         current().recorder.reads.spend(1e12)  # what findings read is bounded in time, not in calls
         each = (_calls(110) - _calls(10)) / 100
-    assert each < 35  # it was 76 with a hook after each node, too, and records made at once
+    assert each < 31  # it was 76 with a hook after each node, too, and records made at once
 
 
 def test_records_of_nodes_wait_until_somebody_takes_them() -> None:
@@ -88,6 +91,47 @@ def test_a_transposed_gradient_is_measured_where_it_lies() -> None:
         assert tracemalloc.get_traced_memory()[1] < array.nbytes / 2
     finally:
         tracemalloc.stop()
+
+
+def test_a_gradient_that_is_only_given_on_is_measured_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    measured: list[object] = []
+
+    def figure(gradient: Any) -> Any:
+        measured.append(gradient)
+        return arrays.figure(gradient)
+
+    monkeypatch.setattr(arrival, "figure", figure)
+    with ag.watch(torch) as watched:
+        weight = torch.ones(20, 30, requires_grad=True)
+        (weight.t().reshape(600) + 0).cos().sum().backward()
+        once = len(measured)
+        weight.register_hook(lambda g: g.mul_(2))
+        (weight.t().reshape(600) + 0).cos().sum().backward()
+        runs = rows(watched.recording, "runs")
+    # SumBackward0, CosBackward0, what goes on from AddBackward0 to the weight but for the reshape
+    first, second = runs[: len(runs) // 2], runs[len(runs) // 2 :]
+    norms = [run["norm"] for run in first]
+    total = 600**0.5 * np.sin(1)
+    assert norms[2:] == pytest.approx([total] * len(norms[2:]))
+    assert once < len(first), "views of what arrived"
+    assert [run["norm"] for run in second][:-1] == norms[:-1]
+    assert second[-1]["norm"] == pytest.approx(2 * total), "a hook has written to it"
+
+
+def test_a_loss_is_asked_for_in_the_place_of_the_nodes_above_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    read: list[str] = []
+    saved_arrays = TorchNode.saved_arrays
+    monkeypatch.setattr(
+        TorchNode, "saved_arrays", lambda n, most: read.append(n.name()) or saved_arrays(n, most)
+    )
+    x, y = torch.ones(4, requires_grad=True), torch.ones(4)
+    with ag.watch(torch):
+        (x * y * 2).sum().backward()
+        assert read == []
+        (x * float("inf") * y).sum().backward()
+        assert read
 
 
 def test_what_is_asked_for_and_not_run_is_no_run() -> None:

@@ -86,6 +86,9 @@ class Step:
     def value(self) -> Any:
         return None if self.variable is None else self.variable.value
 
+    def result(self) -> Any:
+        return None
+
     def tangent(self) -> Any:
         return None
 

@@ -214,11 +214,15 @@ def _counted(seq: int, name: str, own: bool, array: Any) -> Odd:
 
 
 def _near_finite(task: LiveBackward, edge_of: dict[Any, _Edge | None]) -> bool:
-    """Whether what the nodes next to the roots saved, and gave by that, is finite.
+    """Whether what the roots gave is finite; where nobody knows that, what the nodes next to them
+    saved, and gave by that.
 
     Below a node that saved a value of the graph nothing is looked at: a pass pays for one or two.
     """
     pending = [edge[0] for edge in task.starts]
+    results = [node.result() for node in pending]
+    if all(_plain(result) and result.size <= LARGEST for result in results):
+        return all(map(_finite, results))
     seen = set(pending)
     looked_at: dict[int, Any] = {}  # arrays by their ids, which are theirs as long as they live
     for node in pending:  # it grows
