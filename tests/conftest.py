@@ -10,7 +10,7 @@ import gc
 import importlib.util
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
@@ -52,6 +52,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
     group.addoption(
         "--only", metavar="LABEL", help="one value of the tests that check many: `--only softmax`"
+    )
+    group.addoption(
+        "--no-pictures",
+        action="store_true",
+        help="take no pictures of pages but those of failed tests: where nobody looks at them",
     )
     group.addoption(
         "--docs-images",
@@ -106,13 +111,18 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     config.stash[NOT_RUN] = f"{len(browser_tests)} browser tests not run: {reason}"
 
 
-@pytest.hookimpl(trylast=True)
-def pytest_collection_finish() -> None:
-    """What was imported and collected stays to the end: the garbage collector need not walk over a
-    million objects again each time that a test calls it.
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """What is imported and collected stays to the end: the garbage collector does not walk over it
+    while it grows, nor over a million objects again each time that a test calls it.
     """
-    gc.collect()
-    gc.freeze()
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.collect()
+        gc.freeze()
+        gc.enable()
 
 
 def pytest_terminal_summary(

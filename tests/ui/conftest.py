@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Error, Page, expect, sync_playwright
 
-from .lab import CHECKOUT, EXTENSION, PATIENCE, VIEWPORT, Lab, Server
+from .lab import CHECKOUT, EXTENSION, PATIENCE, VIEWPORT, WANTED, Lab, Server, taken
 
 HERE = Path(__file__).parent
 # the pictures that the documentation shows; docs/images/README.md says what was checked in each
@@ -92,6 +92,7 @@ def page(context: BrowserContext) -> Iterator[Page]:
 @pytest.fixture(scope="session")
 def screenshots(pytestconfig: pytest.Config) -> Iterator[Path]:
     """Folder of this run's pictures; --docs-images copies those that the documentation shows."""
+    WANTED.pictures = not pytestconfig.getoption("--no-pictures")
     folder = HERE / "screenshots"
     folder.mkdir(exist_ok=True)
     yield folder
@@ -157,7 +158,9 @@ def anew(desk: Desk) -> Iterator[None]:
 
 
 @pytest.fixture
-def lab(request: pytest.FixtureRequest, desk: Desk, server: Server) -> Iterator[Lab]:
+def lab(
+    request: pytest.FixtureRequest, desk: Desk, server: Server, screenshots: Path
+) -> Iterator[Lab]:
     """JupyterLab with nothing open; a test that fails leaves a picture of it, and a new page."""
     lab = desk.lab()
     yield lab
@@ -165,7 +168,7 @@ def lab(request: pytest.FixtureRequest, desk: Desk, server: Server) -> Iterator[
     if lab.page.is_closed():
         desk.renew()
     elif request.node.stash.get(FAILED, True):
-        lab.screenshot(f"failed_{request.node.name}")
+        taken(lab.page, screenshots / f"failed_{request.node.name}.png")
         desk.renew()
     elif lab.loaded:
         # JupyterLab itself cancels what it asked of kernels whose notebook is put away.

@@ -20,6 +20,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import nbformat
@@ -38,6 +39,8 @@ VIEWPORT: ViewportSize = {"width": 1560, "height": 900}
 THEMES = ("JupyterLab Dark", "JupyterLab Light")
 MOMENTS = 20
 """Pictures that are taken of a page until two of them agree."""
+WANTED = SimpleNamespace(pictures=True)
+"""Whether pictures are taken that no test looks at; `conftest` sets it."""
 
 
 def free_port() -> int:
@@ -543,8 +546,9 @@ class Lab:
 
     def pictures(self, name: str) -> None:
         """Take a picture in each theme."""
-        for theme in self.themes():
-            self.screenshot(f"{name}_{theme}")
+        if WANTED.pictures:
+            for theme in self.themes():
+                self.screenshot(f"{name}_{theme}")
 
 
 # Documents, Inspectors and what they keep in the browser; side bars are as JupyterLab begins.
@@ -598,8 +602,13 @@ def wait_until(
 def picture(page: Page, path: Path) -> Path:
     """Take a picture of a page once it stands still: glides and fades have ended, all is laid out.
 
-    Where something always moves, one of the moments is taken.
+    Where something always moves, one of the moments is taken; with --no-pictures, none.
     """
+    return taken(page, path) if WANTED.pictures else path
+
+
+def taken(page: Page, path: Path) -> Path:
+    """The same, whatever was asked for: what a failed test left."""
     seen = page.screenshot(animations="disabled")
     for _ in range(MOMENTS):
         before, seen = seen, page.screenshot(animations="disabled")
