@@ -16,6 +16,8 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from . import ipython
+
 # NumPy's kernels are tested, also in the programs that tests start; the compiled ones are compared
 # with them (arrays/test_fast.py). Set before anything imports the package.
 os.environ["AG_VISUAL_FAST"] = "0"
@@ -141,6 +143,7 @@ def own_folders(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         for name in ("JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR", "IPYTHONDIR"):
             (folder / name).mkdir()
             patch.setenv(name, str(folder / name))
+        ipython.prepare(folder / "IPYTHONDIR")
         yield
 
 

@@ -273,7 +273,7 @@ def flat(steps: int) -> int:
 
 
 def test_memory_of_the_watcher_is_flat_while_everything_is_recorded() -> None:
-    assert flat(1000) < 300_000  # a tenth of what the nodes would have that it came across
+    assert flat(300) < 90_000  # a tenth of what the nodes would have that it came across
 
 
 def test_stop_inside_of_a_hook_of_every_kind() -> None:

@@ -18,6 +18,7 @@ from jupyter_client.manager import KernelManager
 
 from ag_visual.observe.wire import schema
 
+from .. import ipython
 from .waiting import PATIENCE
 
 ROOT = Path(__file__).parents[2]
@@ -32,6 +33,7 @@ class Kernel:
             sys.executable,
             *("-m", "ipykernel_launcher", "-f", "{connection_file}"),
         ]
+        ipython.prepare(folder)
         environment = dict(os.environ, PYTHONPATH=str(ROOT), IPYTHONDIR=str(folder))
         self.manager.start_kernel(env=environment, cwd=str(folder))
         self.client: BlockingKernelClient = self.manager.client()

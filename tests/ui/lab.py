@@ -29,6 +29,8 @@ from playwright.sync_api import Locator, Page, ViewportSize
 
 import ag_visual
 
+from .. import ipython
+
 CHECKOUT = Path(__file__).resolve().parents[2]
 EXTENSION = "ag-visual-inspector"
 PATIENCE = 90.0
@@ -107,6 +109,7 @@ class Server:
         environment["JUPYTER_TOKEN"] = self.token
         # Tests of other things see what they record, and nothing else.
         environment["AG_VISUAL_WATCH"] = "off"
+        ipython.prepare(self.home / "ipython")
         (self.home / "config").mkdir()
         exposed = {"LabApp": {"expose_app_in_browser": True}}
         (self.home / "config" / "jupyter_lab_config.json").write_text(json.dumps(exposed))
