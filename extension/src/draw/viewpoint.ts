@@ -36,6 +36,8 @@ export class Viewpoint {
   /** the next scene is shown as a first one */
   private anew = false;
   private shownNext: number | null = null;
+  /** what was brought into view last; it stays there when the side takes room, until a move */
+  private sought: number | null = null;
   private homed = -Infinity;
   private touched = -Infinity;
   /** nobody moved the view since `home`: it may be chosen again when there is more or less room */
@@ -78,23 +80,24 @@ export class Viewpoint {
   reveal(scene: Scene, seq: number): void {
     const box = scene.boxOf(seq);
     // What is shown as at first goes on being fitted to its room, which the side may take next.
-    if (!box || (this.pristine && this.camera.k >= LEGIBLE && this.inPlainView(box))) {
-      return;
+    if (box && !(this.pristine && this.camera.k >= LEGIBLE && this.inPlainView(box))) {
+      this.moveTo(camera => {
+        if (camera.k < LEGIBLE) {
+          camera.k = READING;
+          camera.centre(box.x + box.width / 2, box.y + box.height / 2);
+        } else {
+          this.revealWithLine(scene, seq, box);
+        }
+      });
     }
-    this.moveTo(camera => {
-      if (camera.k < LEGIBLE) {
-        camera.k = READING;
-        camera.centre(box.x + box.width / 2, box.y + box.height / 2);
-      } else {
-        this.revealWithLine(scene, seq, box);
-      }
-    });
+    this.sought = seq;
   }
 
   /** Goes where another viewpoint went: this point in the middle, this zoom. */
   goAlong(x: number, y: number, k: number): void {
     this.leads = false;
     this.pristine = false;
+    this.sought = null;
     this.glide = null;
     this.camera.k = k;
     this.camera.centre(x, y);
@@ -122,6 +125,7 @@ export class Viewpoint {
 
   /** A new scene: what was known stays where it is; otherwise the first view is chosen. */
   adopt(old: Scene | null, scene: Scene, selected: number | null): void {
+    this.sought = null;
     if (!old || this.anew || !this.anchor(old, scene, selected)) this.home(scene);
   }
 
@@ -139,6 +143,7 @@ export class Viewpoint {
     const box = next === null ? null : scene?.boxOf(next);
     if (scene && box && performance.now() - this.touched > HANDS_OFF_MS) {
       this.moveTo(() => this.revealWithLine(scene, next as number, box), false);
+      this.sought = next;
     }
   }
 
@@ -188,6 +193,19 @@ export class Viewpoint {
     } else {
       camera.centre(cx, cy);
     }
+    if (scene && !first && performance.now() - this.pressed >= ARRIVING_MS) this.seekAgain(scene);
+  }
+
+  /** What was brought into view is out of it now that there is less room. */
+  private seekAgain(scene: Scene): void {
+    const { camera, sought } = this;
+    const box = sought === null ? null : scene.boxOf(sought);
+    if (sought === null || !box) {
+      return;
+    }
+    if (this.glide) [camera.x, camera.y, camera.k] = this.glide.to;
+    this.glide = null;
+    this.revealWithLine(scene, sought, box);
   }
 
   /** Height in which all of a scene is seen at its own size, or as small as its width makes it. */
@@ -343,6 +361,7 @@ export class Viewpoint {
   }
 
   private touch(): void {
+    this.sought = null;
     this.leads = true;
     this.touched = performance.now();
     this.pristine = false;
@@ -352,6 +371,7 @@ export class Viewpoint {
   private moveTo(change: (camera: Camera) => void, byReader = true): void {
     const { camera } = this;
     if (byReader) {
+      this.sought = null;
       this.leads = true;
       this.touched = performance.now();
       this.pristine = false;

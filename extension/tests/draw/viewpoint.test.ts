@@ -68,6 +68,35 @@ describe('a node that is followed', () => {
     expect([viewpoint.camera.x, viewpoint.camera.y]).toEqual([0, 0]);
   });
 
+  it.each([
+    ['in view at first', 500],
+    ['that the view went to', 2000]
+  ])('%s stays in view when the side takes room, until its reader moves', (_, y) => {
+    const viewpoint = new Viewpoint(
+      () => OVER.map(over => ({ ...over, y: over.y > 100 ? over.y - 600 + height : over.y })),
+      () => undefined
+    );
+    let height = 600;
+    const { scene, box } = sceneAt(220, y);
+    Object.assign(scene, {
+      graph: { seqs: [1] },
+      layout: { width: 620, across: false },
+      bounds: { x: 0, y: 0, width: 620, height: 4000 }
+    });
+    viewpoint.resize(620, 600, 0, scene);
+    viewpoint.reveal(scene, 7);
+    height = 300;
+    viewpoint.resize(620, 300, 0, scene);
+    const [top, bottom] = [box.y, box.y + box.height].map(at => viewpoint.camera.screenY(at));
+    expect(top).toBeGreaterThan(8);
+    expect(bottom).toBeLessThan(height - 60);
+    viewpoint.move(camera => camera.pan(0, 1000));
+    const moved = viewpoint.camera.y;
+    height = 280;
+    viewpoint.resize(620, 280, 0, scene);
+    expect(viewpoint.camera.y).toBe(moved);
+  });
+
   it('that is in view at first leaves the graph fitted to its room', () => {
     const viewpoint = new Viewpoint(
       () => OVER,
