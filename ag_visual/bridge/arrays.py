@@ -68,8 +68,11 @@ def kept_array(tensor: torch.Tensor) -> Any:
         return array_of(tensor)
 
 
-def tensor_of(array: Any, like: torch.Tensor) -> torch.Tensor:
-    """An array that an observer made in the place of a gradient, as a tensor such as that was."""
+def tensor_of(array: Any, like: Any) -> torch.Tensor:
+    """An array that an observer made in the place of a gradient, as a tensor such as that was.
+
+    like: that gradient, or what else has its dtype and device.
+    """
     if type(array) is Coo:
         indices, values = torch.from_numpy(array.indices), torch.from_numpy(array.values)
         found = torch.sparse_coo_tensor(indices, values, array.shape)

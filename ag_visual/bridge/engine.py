@@ -181,6 +181,13 @@ class Watcher:
             found: TorchNode = function.metadata[KEY]
             return found
 
+    def place_of(self, tensor: Any) -> tuple[TorchNode, int] | None:
+        """The node that made a tensor, where that is known by now, and which of its outputs."""
+        with DisableTorchFunction():
+            function = forward._node_of(tensor)
+            node = None if function is None else function.metadata.get(KEY)
+            return (node, tensor.output_nr) if type(node) is TorchNode else None
+
     def storage_of(self, tensor: Any) -> int:
         """The number of its storage."""
         with DisableTorchFunction():

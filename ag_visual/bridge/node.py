@@ -8,7 +8,7 @@ finds it again from a living tensor above when somebody asks for saved values.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from time import perf_counter_ns
 from types import CodeType
 from typing import Any, ClassVar, Final
@@ -16,6 +16,7 @@ from typing import Any, ClassVar, Final
 import torch
 from torch._C import DisableTorchFunction
 
+from ag_visual.bridge import rule
 from ag_visual.bridge.arrays import array_of, dtypes, kept_array, memory_of
 from ag_visual.bridge.node_hooks import NodeHooks
 from ag_visual.bridge.saved import (
@@ -288,6 +289,14 @@ class TorchNode:
     def tangent(self) -> Any:
         """Tangents of torch's forward mode are not followed."""
         return None
+
+    def reason_against(self) -> str:
+        """Why it is not called to look, a sentence; empty where it can be."""
+        return rule.reason_against(self)
+
+    def handed(self, grads: Sequence[Any]) -> list[Any]:
+        """The gradients that it gives to its inputs for these (`events.live.Runnable`)."""
+        return rule.handed(self, grads)
 
     def emit_birth(self, log: EventLog) -> None:
         """Emit into this log what its birth would have told."""

@@ -121,6 +121,20 @@ class LiveNode(Protocol):
         """Emit into this log what its birth would have told."""
 
 
+class Runnable(LiveNode, Protocol):
+    """A node of another engine whose rule an observer may run, to see numbers."""
+
+    def reason_against(self) -> str:
+        """Why it is not run, a sentence; empty where it can be. Never code of the program's."""
+
+    def handed(self, grads: Sequence[Any]) -> list[Any]:
+        """The gradients that it gives to its inputs for these, arrays or None, one for each output.
+
+        Runs no hook, lets go of nothing that it saved and records nothing. Raises what its own rule
+        raises.
+        """
+
+
 class LiveBackward(Protocol):
     """A backward under way: what `instrument.begin`, `end` and `gate` are given as the task."""
 
@@ -144,6 +158,9 @@ class Engine(Protocol):
 
     def node_of(self, tensor: Any) -> LiveNode | None:
         """The node that made a tensor, or that accumulates a leaf's gradient; None: no graph."""
+
+    def place_of(self, tensor: Any) -> tuple[LiveNode, int] | None:
+        """The node that made a tensor and which of its outputs it is, without looking for nodes."""
 
     def storage_of(self, tensor: Any) -> int:
         """The number of its storage; 0 where it has none yet."""

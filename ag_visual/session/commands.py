@@ -16,6 +16,7 @@ from ag_visual.events.live import LiveNode
 from ag_visual.observe.export.bundle import bundle_text
 from ag_visual.observe.formulas.card_numbers import kept_gradients, numbers
 from ag_visual.observe.formulas.cards import card
+from ag_visual.observe.formulas.local import runs
 from ag_visual.observe.record.details import (
     all_hooks,
     node_details,
@@ -355,7 +356,7 @@ def _local(session: Session, args: dict[str, Any], busy: bool) -> Any:
     node = session.recorder.node(seq)
     if node is None:
         raise NotKeptError(f"node {seq} is gone, and its numbers with it")
-    if not isinstance(node, Node):
+    if not runs(node):
         raise _no_rule(node)
     return beyond(node, [None] * len(node.output_meta) if here is None else here.grads)
 

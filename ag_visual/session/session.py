@@ -24,7 +24,6 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from ag_visual import files
 from ag_visual.core.bell import Bell
-from ag_visual.core.node import Node
 from ag_visual.core.source import call_site_of
 from ag_visual.events import instrument, threads
 from ag_visual.events.clock import perf_counter_ns
@@ -32,6 +31,7 @@ from ag_visual.events.jacobians import Jacobian
 from ag_visual.events.live import LiveBackward, LiveNode
 from ag_visual.observe.export.bundle import bundle_text
 from ag_visual.observe.export.export import Recording, take, to_html
+from ag_visual.observe.formulas.local import runs
 from ag_visual.observe.record.jacobians import Jacobians
 from ag_visual.observe.record.leaf_names import Scope, scopes_of
 from ag_visual.observe.record.lesson import Lesson
@@ -216,7 +216,7 @@ class Session:
         if (self.numbers.wanted and self.numbers.on) or self.gate.pause_next:
             return True
         watched = bool(self.pages) and self.recorder.listening and task.parent is None
-        small = len(task.counts) <= MOST_NODES and all(isinstance(n, Node) for n in task.counts)
+        small = len(task.counts) <= MOST_NODES and all(map(runs, task.counts))
         return watched and small and self.numbers.may_watch()
 
     def _tell_followers(self, task: LiveBackward) -> None:

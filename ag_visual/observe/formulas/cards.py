@@ -22,7 +22,7 @@ from ag_visual.events.live import LiveNode
 from ag_visual.observe.formulas import notation
 from ag_visual.observe.formulas.derivation import MOST_ELEMENTS, Derivation, derive, elements_of
 from ag_visual.observe.formulas.notation import Math, Typesetter, linear, operator, row, spoken
-from ag_visual.observe.formulas.op_samples import sample_derivation
+from ag_visual.observe.formulas.op_samples import op_by_node, sample_derivation
 from ag_visual.observe.formulas.sample_sizes import without_sizes
 from ag_visual.observe.formulas.sentences import described
 from ag_visual.observe.formulas.terms import Named, Term, canonical, formula_of, plain, symbol
@@ -81,15 +81,9 @@ def sample_card(op: Op) -> dict[str, Any]:
     return dict(_sample_card(op))
 
 
-@functools.lru_cache(maxsize=1)
-def _ops_by_node(declared: int) -> dict[str, Op]:
-    """The first op that makes nodes of each name, among so many that are declared."""
-    return {op.node_name: op for op in reversed(ops.values()) if op.rules}
-
-
 def card_by_name(name: str) -> dict[str, Any]:
     """The card for a node of that class name, of which there is nothing else."""
-    op = _ops_by_node(len(ops)).get(name)
+    op = op_by_node(name)
     if op is not None:
         return sample_card(op)
     if name == "torch::autograd::AccumulateGrad":

@@ -7,20 +7,21 @@ is called and nothing is recorded. `scalars` puts the nodes of a graph together.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any, Final, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ag_visual.arrays.backend import backend_for, backend_of, on_host
 from ag_visual.core import saved
-from ag_visual.core.node import AccumulateGrad, Node
+from ag_visual.core.node import Node
 from ag_visual.core.saved_packed import Packed
 from ag_visual.dispatch import validate_grad
 from ag_visual.dispatch.record import LINEAR, Op
 from ag_visual.dispatch.table import raw
 from ag_visual.engine.compute import conjugated
-from ag_visual.events.live import LiveNode, many_at_once
+from ag_visual.events.live import LiveNode, Runnable, many_at_once
+from ag_visual.observe.formulas.op_samples import op_by_node
 from ag_visual.observe.record.node_view import around, kept, meta_of, outputs_of
 
 Floats = NDArray[np.float64]
@@ -46,12 +47,26 @@ def works_on_complex(node: LiveNode) -> bool:
     return any(dtype.startswith("complex") for _, dtype in around(node))
 
 
-def reason_against(node: Node) -> str:
+def runs(node: Any) -> TypeGuard[Node | Runnable]:
+    """Whether it is a node of an engine whose rules an observer may run: of this one, or another's
+    `Runnable`.
+    """
+    return isinstance(node, Node) or hasattr(type(node), "handed")
+
+
+def op_of(node: LiveNode) -> Op | None:
+    """The op that made a node; of another engine's the op of the same name; None: none is known."""
+    return getattr(node, "op", None) if isinstance(node, Node) else op_by_node(node.name())
+
+
+def reason_against(node: Node | Runnable) -> str:
     """Why a node's rule is not run by an observer; empty when it can be."""
     if works_on_complex(node):
         return f"{node.name()} works on complex numbers, which are not drawn one by one."
-    if isinstance(node, AccumulateGrad):
+    if node.leaf:
         return ""
+    if not isinstance(node, Node):
+        return node.reason_against()
     if getattr(node, "op", None) is None:
         return f"{node.name()} has no rule of this package's own: it is not run twice to look."
     many = many_at_once(node)
@@ -93,14 +108,16 @@ def drawn(array: Any) -> Floats | None:
     return None if dtype is not None and dtype.kind == "c" else host(array)
 
 
-def handed(node: Node, grads: Sequence[Any]) -> list[Any]:
+def handed(node: Node | Runnable, grads: Sequence[Any]) -> list[Any]:
     """The gradients that a node gives to its inputs for these, as arrays; None where none goes.
 
     Raises what the node's own rule raises.
     """
     arrived = [g for g in grads if g is not None]
-    if isinstance(node, AccumulateGrad) or not arrived:
-        return [None] * len(node.next)
+    if node.leaf or not arrived:
+        return [None] * len(node.next_functions)
+    if not isinstance(node, Node):
+        return node.handed(grads)
     xp = backend_of(arrived[0]).xp
     F = raw(xp)
     g = list(grads) if node.outs is not None else grads[0]
@@ -117,16 +134,19 @@ def handed(node: Node, grads: Sequence[Any]) -> list[Any]:
     return found
 
 
-def slopes(node: Node) -> list[Floats | None]:
+def slopes(node: Node | Runnable) -> list[Floats | None]:
     """The local derivatives of a node: for each input d output / d input, outputs in the rows.
 
     Found by handing in one gradient for each element of the outputs, 1 there and 0 elsewhere.
     None for an input that no gradient goes to.
     """
-    outs = outputs_of(node)
-    xp = backend_for(node._input_metadata[0].device).xp
+    outs: Sequence[tuple[tuple[int, ...], Any]]
+    if isinstance(node, Node):
+        outs, xp = outputs_of(node), backend_for(node._input_metadata[0].device).xp
+    else:  # which takes float64 and gives it the dtype
+        outs, xp = [(shape, np.float64) for shape, _ in node.output_meta], np
     rows = count([shape for shape, _ in outs])
-    found: list[Floats | None] = [None] * len(node.next)
+    found: list[Floats | None] = [None] * len(node.next_functions)
     row = 0
     for number, (shape, dtype) in enumerate(outs):
         for at in range(count([shape])):
@@ -147,37 +167,48 @@ def slopes(node: Node) -> list[Floats | None]:
 
 
 def value_of(
-    node: Node, known: dict[Place, Floats], tables: Sequence[Floats | None] | None
+    node: Node | Runnable, known: dict[Place, Floats], tables: Sequence[Floats | None] | None
 ) -> Floats | None:
     """The value of a node's one output, from what is known of its inputs; None where it is not.
 
     known: values by place. tables: the node's local derivatives, with which a linear op is the sum
     of its inputs' shares; any other op is computed again where it kept all of its arguments.
     """
-    op: Op | None = getattr(node, "op", None)
-    if op is None or node.outs is not None or works_on_complex(node):
+    op = op_of(node)
+    if op is None or len(node.output_meta) > 1 or works_on_complex(node):
         return None
-    inputs = [None if edge is None else known.get((edge[0].seq, edge[1])) for edge in node.next]
+    if isinstance(node, Node) and node.outs is not None:
+        return None
+    inputs = [
+        None if below is None else known.get((below.seq, number))
+        for below, number in node.next_functions
+    ]
     try:
         result = _linear(node, op, inputs, tables) if op.jvp == LINEAR else None
-        return _again(node, op, inputs) if result is None else result
+        if result is not None:
+            return result
+        return _again(node, op, inputs) if isinstance(node, Node) else _anew(node, op, inputs)
     except Exception:  # whatever a kernel says of arguments that are not what it was called with
         return None
 
 
 def _linear(
-    node: Node, op: Op, inputs: Sequence[Floats | None], tables: Sequence[Floats | None] | None
+    node: Node | Runnable,
+    op: Op,
+    inputs: Sequence[Floats | None],
+    tables: Sequence[Floats | None] | None,
 ) -> Floats | None:
-    if tables is None or any(edge is None for edge in node.next) or op.optional:
+    if tables is None or any(below is None for below, _ in node.next_functions) or op.optional:
         return None
     if not op.lists and op.inputs != op.diff_inputs:
         return None
-    total = np.zeros(count([node.shape]))
+    shape = node.output_meta[0][0]
+    total = np.zeros(count([shape]))
     for table, value in zip(tables, inputs, strict=True):
         if value is None or table is None:
             return None
         total += table @ value.ravel()
-    return total.reshape(node.shape)
+    return total.reshape(shape)
 
 
 def _again(node: Node, op: Op, inputs: Sequence[Floats | None]) -> Floats | None:
@@ -194,3 +225,13 @@ def _again(node: Node, op: Op, inputs: Sequence[Floats | None]) -> Floats | None
         given[name] = value
     result = host(op.invoke(np, given))
     return result if result.shape == node.shape else None
+
+
+def _anew(node: LiveNode, op: Op, inputs: Sequence[Floats | None]) -> Floats | None:
+    """The same of a node of another engine, where the op of its name takes nothing but inputs."""
+    if op.lists or op.arguments or op.inputs != op.diff_inputs or len(inputs) != len(op.inputs):
+        return None
+    if any(value is None for value in inputs):
+        return None
+    result = host(op.invoke(np, dict(zip(op.inputs, inputs, strict=True))))
+    return result if result.shape == node.output_meta[0][0] else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import zlib
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -15,8 +16,20 @@ from ag_visual.devices import device as Device
 from ag_visual.dispatch import interpreted, op_node
 from ag_visual.dispatch.op_node import OpNode
 from ag_visual.dispatch.record import Op, Sample
+from ag_visual.dispatch.table import ops
 from ag_visual.observe.formulas.derivation import Derivation, derived, gradients_as_terms, ones_like
 from ag_visual.observe.formulas.terms import input_term, labelled, trace
+
+
+def op_by_node(name: str) -> Op | None:
+    """The first op that makes nodes of this name; None where no op does."""
+    return _ops_by_node(len(ops)).get(name)
+
+
+@functools.lru_cache(maxsize=1)
+def _ops_by_node(declared: int) -> dict[str, Op]:
+    """Those of all names, among so many ops that are declared."""
+    return {op.node_name: op for op in reversed(ops.values()) if op.rules}
 
 
 class _Maker:

@@ -17,8 +17,19 @@ from ag_visual.arrays.quiet import quietly
 from ag_visual.core.diagnosis.variable_names import tensors_in
 from ag_visual.core.node import Node
 from ag_visual.core.source import resolve
+from ag_visual.core.tensor import Tensor
+from ag_visual.dispatch.record import Op
 from ag_visual.events.clock import perf_counter_ns
-from ag_visual.events.live import LiveBackward, LiveNode, gradient_array, lanes, written_out
+from ag_visual.events.live import (
+    LiveBackward,
+    LiveNode,
+    Runnable,
+    engine_of,
+    engines,
+    gradient_array,
+    lanes,
+    written_out,
+)
 from ag_visual.observe.formulas.local import (
     NUMBERS,
     Floats,
@@ -27,7 +38,9 @@ from ag_visual.observe.formulas.local import (
     drawn,
     handed,
     host,
+    op_of,
     reason_against,
+    runs,
     saved_value,
     size_of,
     slopes,
@@ -97,7 +110,9 @@ def listed(values: Floats | None) -> list[float | None] | None:
     return [float(v) if np.isfinite(v) else None for v in np.asarray(values).ravel()]
 
 
-def numbers_of(nodes: Iterable[Node], scopes: Iterable[Scope] = ()) -> dict[int, Numbers]:
+def numbers_of(
+    nodes: Iterable[Node | Runnable], scopes: Iterable[Scope] = ()
+) -> dict[int, Numbers]:
     """A `Numbers` record (without gradients) of each living node, by node number.
 
     scopes: variables that name the nodes' outputs and hold their values. The nodes should be all
@@ -126,7 +141,7 @@ def numbers_of(nodes: Iterable[Node], scopes: Iterable[Scope] = ()) -> dict[int,
 
 
 def _variables(
-    nodes: Sequence[Node], scopes: Iterable[Scope]
+    nodes: Sequence[LiveNode], scopes: Iterable[Scope]
 ) -> tuple[dict[Place, Floats], dict[Place, str]]:
     """Values and names of outputs that variables hold."""
     wanted = {node.seq for node in nodes}
@@ -136,16 +151,22 @@ def _variables(
         if node.leaf:
             _know(known, (node.seq, 0), node.value())
     leaves: dict[int, int] = {id(node.variable): node.seq for node in nodes if node.leaf}
+    types = Tensor, *[engine.tensor_type for engine in engines]
     for scope in scopes:
-        for name, tensor in tensors_in(scope):
-            # A leaf without an accumulator is not to get one by being looked at.
-            edge: Any = None if tensor._edge is None else tensor.gradient_edge()
+        for name, tensor in tensors_in(scope, types=types):
+            engine = engine_of(tensor)
             if id(tensor) in leaves:
                 labels.setdefault((leaves[id(tensor)], 0), name)
-            maker: Any = edge and edge[0]
-            if edge and maker and maker.seq in wanted:
-                labels.setdefault((maker.seq, edge[1]), name)
-                _know(known, (maker.seq, edge[1]), tensor._array)
+            if engine is not None:
+                place = engine.place_of(tensor)
+            else:
+                # A leaf without an accumulator is not to get one by being looked at.
+                edge = None if tensor._edge is None else tensor.gradient_edge()
+                place = (edge[0], edge[1]) if edge else None
+            if place is not None and place[0] is not None and place[0].seq in wanted:
+                at = place[0].seq, place[1]
+                labels.setdefault(at, name)
+                _know(known, at, tensor._array if engine is None else engine.array_of(tensor))
     return known, labels
 
 
@@ -156,10 +177,13 @@ def _know(known: dict[Place, Floats], place: Place, array: Any) -> None:
         known[place] = value
 
 
-def _saved_inputs(nodes: Sequence[Node], known: dict[Place, Floats]) -> None:
+def _saved_inputs(nodes: Sequence[LiveNode], known: dict[Place, Floats]) -> None:
     """Values that nodes saved: of their own output, and of their inputs."""
     for node in nodes:
-        op = getattr(node, "op", None)
+        op = op_of(node)
+        if not isinstance(node, Node):
+            _saved_elsewhere(node, op, known)
+            continue
         if op is None:
             continue
         for name in node.saved_names:
@@ -177,6 +201,19 @@ def _saved_inputs(nodes: Sequence[Node], known: dict[Place, Floats]) -> None:
             value = saved_value(node, name)
             if hasattr(value, "shape") and tuple(value.shape) == shape:
                 _know(known, place, value)
+
+
+def _saved_elsewhere(node: LiveNode, op: Op | None, known: dict[Place, Floats]) -> None:
+    """The same of a node of another engine: inputs by their names in the op of the same name."""
+    below = node.next_functions
+    inputs = op.diff_inputs if op is not None and len(op.diff_inputs) == len(below) else ()
+    for name, own, array in node.saved_arrays(NUMBERS):
+        place: tuple[Any, int] = (node, 0) if own else (None, 0)
+        if not own and name in inputs and op is not None and not op.lists:
+            place = below[inputs.index(name)]
+        maker, number = place
+        if maker is not None and maker.output_meta[number][0] == tuple(array.shape):
+            _know(known, (maker.seq, number), array)
 
 
 def _record(
@@ -269,7 +306,7 @@ def _pass_on(numbers: Numbers, sums: dict[Place, Floats]) -> None:
             sums[place] = sums[place] + given if place in sums else given
 
 
-def beyond(node: Node, grads: Sequence[Any], most: int = NUMBERS) -> Numbers:
+def beyond(node: Node | Runnable, grads: Sequence[Any], most: int = NUMBERS) -> Numbers:
     """A `Numbers` record of one node of any size: the gradient it will hand on, cut to `most`.
 
     Without values and local derivatives, which a large node has too many of.
@@ -288,7 +325,7 @@ def beyond(node: Node, grads: Sequence[Any], most: int = NUMBERS) -> Numbers:
     return numbers
 
 
-def of_living(nodes: Sequence[Node], scopes: Iterable[Scope] = ()) -> dict[str, Any]:
+def of_living(nodes: Sequence[Node | Runnable], scopes: Iterable[Scope] = ()) -> dict[str, Any]:
     """A `Scalars` record of a graph that stands, with a gradient of 1 at its youngest node."""
     seq, why = too_large(nodes)
     if why or not nodes:
@@ -380,7 +417,7 @@ class ScalarLog:
             known = {seq: self.found[seq] for seq in seqs if seq in self.found}
         if known and len(known) == len(seqs):
             return {"nodes": list(known.values()), "seq": None, "why": ""}
-        living = [node for seq in seqs if isinstance(node := recorder.node(seq), Node)]
+        living: list[Any] = [node for seq in seqs if runs(node := recorder.node(seq))]
         if not living and not known:
             others = any(recorder.node(seq) is not None for seq in seqs)
             return dict(OF_ANOTHER if others else NOT_KEPT)
