@@ -38,9 +38,10 @@ _profile: Final = torch.autograd.profiler.profile
 
 
 class _Thread(threading.local):
-    """The backwards that this thread is in, and the calls of modules."""
+    """The mode of this thread, the backwards that it is in, and the calls of modules."""
 
     def __init__(self) -> None:
+        self.mode: Forward | None = None
         self.task: Backward | None = None
         self.modules: list[int] = []
 
@@ -54,8 +55,11 @@ class Watcher:
         self.events = events
         self.origins = Origins()
         self.silent: weakref.WeakSet[Memory] = weakref.WeakSet()
+        self.hooks = False  # whether the program has added hooks to tensors
         self._mode = Forward(self, keeps=events)
         self._thread = _Thread()
+        self._thread.mode = self._mode
+        self._modes = [self._mode]  # one for each thread that began while torch is watched
         self._lock = threading.RLock()
         self._running: weakref.WeakSet[Backward] = weakref.WeakSet()
         self._node_hooks = NodeHooks(_hooks_of_nodes._register_hook)
@@ -68,6 +72,7 @@ class Watcher:
         Trusted.renew()
         self._mode.unpacked = 0 if self._packing else Trusted.number
         self._owner = 0
+        self._ended: list[weakref.ref[Any]] = []  # results of threads that have ended
         self._depth = ranges.depth()
         self._complained = False
         self._numbers: profiles.Numbers | None = None  # while torch's own profiler runs
@@ -105,6 +110,9 @@ class Watcher:
             self._profiled(profile)
             return result
 
+        def _bootstrap_inner(thread: threading.Thread) -> None:
+            self._in_thread(thread)
+
         def register_hooks(saved: Any, pack_hook: Any, unpack_hook: Any) -> Any:
             return self._packed_later(saved, pack_hook, unpack_hook)
 
@@ -115,13 +123,15 @@ class Watcher:
             (_saving, "_pop_saved_tensors_default_hooks"): self._popped,
             (_saving.SavedTensor, "register_hooks"): register_hooks,
             (_hooks_of_nodes, "_register_hook"): staticmethod(self._node_hooks.register),
+            (threading.Thread, "_bootstrap_inner"): _bootstrap_inner,
             (_profile, "_start_trace"): _start_trace,
             (_profile, "__exit__"): __exit__,
         }
 
     def stop(self) -> None:
         """Leave torch as it was; again where an interrupt ended that, or `start`, halfway."""
-        self._mode.watcher = None
+        for mode in self._modes:
+            mode.stop()
         _left.append(self._mode)
         leave_all()
         if threading.get_ident() == self._owner:
@@ -140,8 +150,24 @@ class Watcher:
         source.count_in(FOLDER, counts=False)
         for task in list(self._running):
             task.unhook()
-        self._mode.pending = []
         forget_all()
+
+    def _in_thread(self, thread: threading.Thread) -> None:
+        """In the place of what runs a new thread: its operations have their lines, too."""
+        run = self._originals[threading.Thread, "_bootstrap_inner"]
+        mode = Forward(self, keeps=self.events)
+        self._thread.mode = mode
+        self._modes.append(mode)
+        if self._mode.watcher is None:  # it was stopped meanwhile
+            mode.stop()
+        try:
+            mode.__enter__()
+            run(thread)
+        finally:
+            _leave(mode)
+            with self._lock:
+                self._modes.remove(mode)
+                self._ended += mode.pending
 
     def _leave_modules(self) -> None:
         """Take the hooks of modules out, by what they call: an interrupt may have lost a handle."""
@@ -213,7 +239,10 @@ class Watcher:
 
     def _pending(self) -> list[Root]:
         """Results that nobody has looked at yet."""
-        pending, self._mode.pending = self._mode.pending, []
+        pending, self._ended = self._ended, []
+        for mode in self._modes[:]:
+            later, mode.pending = mode.pending, []
+            pending += later
         roots: list[Root] = []
         for ref in pending:
             tensor = ref()
@@ -256,7 +285,8 @@ class Watcher:
         """A storage was written in place."""
         problems.remember(memory, (began, version, op, call_site, extent))
         if memory.aliased:
-            self.silent.add(memory)
+            with self._lock:
+                self.silent.add(memory)
         if self.events:
             forward.tell(memory, version, op, call_site, began)
 
@@ -272,10 +302,11 @@ class Watcher:
         """In the place of `Function.apply`, which no mode sees."""
         before = torch._C._autograd._get_sequence_nr()
         result = self._apply.__get__(None, function)(*args, **kwargs)
-        if self._mode.watcher is not None and threading.get_ident() == self._owner:
+        mode = self._thread.mode
+        if mode is not None and mode.watcher is not None:
             try:
                 with DisableTorchFunction():
-                    self._mode.made(result, before, sys._getframe(1), function, args)
+                    mode.made(result, before, sys._getframe(1), function, args)
             except Exception as error:
                 self.failed(error)
         return result
@@ -386,14 +417,14 @@ class Watcher:
 
     def _computes(self, task: Backward | Unrecorded, args: Any) -> bool:
         """Whether Python code that calls torch may run in a backward, as far as is known."""
-        if args[2] or self._mode.hooks or type(task) is Unrecorded:
+        if args[2] or self.hooks or type(task) is Unrecorded:
             return True
         return any(node.computes for node in task.functions)
 
     def _in_mode(self, outputs: Any, *args: Any, **kwargs: Any) -> Any:
         """Run it where lines of what hooks, custom Functions and checkpoints compute are seen."""
-        mode, stack = self._mode, torch._C._get_function_stack_at
-        if threading.get_ident() != self._owner or mode.watcher is None:
+        mode, stack = self._thread.mode, torch._C._get_function_stack_at
+        if mode is None or mode.watcher is None:
             return self._run(outputs, *args, **kwargs)
         if any(stack(i) is mode for i in range(torch._C._len_torch_function_stack())):
             return self._run(outputs, *args, **kwargs)
@@ -425,7 +456,9 @@ class Watcher:
     ) -> tuple[Backward, list[Any]]:
         """asked: tensors or edges whose gradients are to be returned."""
         task = self._task(roots, args, call_site)
-        silent = problems.silent_writes(task, self.silent) if self.silent else []
+        with self._lock:
+            written = list(self.silent)
+        silent = problems.silent_writes(task, written) if written else []
         self._thread.task = task  # from here on its end is told
         if self.events and instrument.begin is not None:
             TorchNode.beginning = task.functions

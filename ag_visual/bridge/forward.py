@@ -104,7 +104,6 @@ class Forward(TorchFunctionMode):
         self.pending: list[ref[Any]] = []
         self.unpacked = 0  # `Trusted.number` while no hook of the program's packs what is saved
         self.left: dict[int, Any] = watcher.origins.found  # tensors that left a graph
-        self.hooks = False  # whether the program has added hooks to tensors
         self._functions = _Functions()
         self._thread = get_ident()  # a mode is of one thread
 
@@ -145,6 +144,12 @@ class Forward(TorchFunctionMode):
         except Exception as error:
             self._failed(error)
         return result
+
+    def stop(self) -> None:
+        """Do nothing any more, also where a thread goes on that has it on its stack."""
+        self.watcher = None
+        self.pending = []
+        self.__class__ = _Stopped
 
     def _cut(self, metadata: Any, func: Any, args: Any) -> None:
         """Remember which arguments of an operation have left another graph."""
@@ -218,7 +223,7 @@ class Forward(TorchFunctionMode):
         if watcher is None or kind in (QUIET, BACKWARD):
             return func(*args, **kwargs)
         if kind == HOOK:
-            self.hooks = True
+            watcher.hooks = True
             handle = func(*args, **kwargs)
             try:
                 if func.__name__ == "register_hook":
@@ -287,6 +292,13 @@ class Forward(TorchFunctionMode):
                 function = None if changed is None else _node_of(changed)
                 if function is not None:
                     self.born(changed, function, call_site, before)
+
+
+class _Stopped(Forward):
+    """A mode after its end."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        return func(*args, **(kwargs or {}))
 
 
 def _node_of(tensor: Any) -> Any:

@@ -20,9 +20,10 @@ class watch:  # a call, and a context manager, as torch's own are
 
     Until `stop()`, or in a block, forward operations, graphs and backwards of torch are recorded
     with the lines that made them; errors of autograd get a note that names the lines; a backward
-    can be paused, and its gradients edited. Operations of the calling thread have their lines;
-    those of other threads appear with their backward, without one. Values, gradients, version
-    counters and errors are those of torch. problems_only=True records nothing and explains errors.
+    can be paused, and its gradients edited. Operations of the calling thread and of those that
+    begin while torch is watched have their lines; those of older threads appear with their
+    backward, without one. Values, gradients, version counters and errors are those of torch.
+    problems_only=True records nothing and explains errors.
     name: what the recording is called, as in `record`.
 
     torch: the module itself (2.13 or newer); None imports it. Raises MissingExtraError where it is

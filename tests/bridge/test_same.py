@@ -8,6 +8,7 @@ import sys
 import threading
 import tracemalloc
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -143,16 +144,17 @@ def test_programs_compute_the_same(program: Any) -> None:
 
 
 def test_a_line_is_left_empty_rather_than_guessed() -> None:
-    with ag.watch(torch):
-        (engine,) = live.engines
-        x = torch.ones(4, requires_grad=True)
-        made = Cube.apply(x)
-        assert engine.node_of(made).call_site[0] is sys._getframe().f_code
-        elsewhere = _threads(x)
-        node = engine.node_of(elsewhere)
-        assert node.call_site is not None
-        below = node.next_functions[0][0].next_functions[1][0]
-        assert (below.name(), below.call_site) == ("SumBackward0", None)
+    with ThreadPoolExecutor(1) as pool:  # a thread that began before torch was watched
+        pool.submit(int).result()
+        with ag.watch(torch):
+            (engine,) = live.engines
+            x = torch.ones(4, requires_grad=True)
+            made = Cube.apply(x)
+            assert engine.node_of(made).call_site[0] is sys._getframe().f_code
+            node = engine.node_of(pool.submit(lambda: x.exp().sum()).result() + 1)
+            assert node.call_site is not None
+            below = node.next_functions[0][0]
+            assert (below.name(), below.call_site) == ("SumBackward0", None)
 
 
 def test_what_a_checkpoint_packed_is_named_and_not_unpacked() -> None:
