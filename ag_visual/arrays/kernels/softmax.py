@@ -51,11 +51,15 @@ def _sums(xp: Any, x: Array, dim: int) -> Array:
     return x.sum(axis=dim, keepdims=True)
 
 
+# NumPy's passes take as long for one number as those of other kernels for so many.
+_WORTH = 8
+
+
 def _of_rows(xp: Any, name: str, dim: int, *given: Array | float) -> Array | None:
     """What the compiled kernel gives for arrays and numbers; None where NumPy is to compute."""
     arrays = [x for x in given if not isinstance(x, float | bool)]
     first = arrays[0]
-    if not fast.wanted(xp, first.size) or dim not in (-1, first.ndim - 1):
+    if not fast.wanted(xp, _WORTH * first.size) or dim not in (-1, first.ndim - 1):
         return None
     run = fast.kernel(name, *arrays)
     if run is None:
