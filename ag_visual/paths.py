@@ -237,6 +237,7 @@ _TABLE: Final[dict[str, dict[str, str]]] = {
     },
     "nn.utils.weight_norm": {"nn.utils.reweighted": "WeightNorm remove_weight_norm weight_norm"},
     "optim.adadelta": {"optim": "Adadelta"},
+    "optim._adafactor": {"optim": "Adafactor"},
     "optim.adagrad": {"optim": "Adagrad"},
     "optim.adamax": {"optim": "Adamax"},
     "optim.adamw": {"optim": "AdamW"},

@@ -17,6 +17,7 @@ from ag_visual.optim.rules import (
     ASGD as ASGD,
     SGD as SGD,
     Adadelta as Adadelta,
+    Adafactor as Adafactor,
     Adagrad as Adagrad,
     RMSprop as RMSprop,
     Rprop as Rprop,

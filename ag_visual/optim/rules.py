@@ -1,16 +1,18 @@
-"""Plain and adaptive update rules: SGD, RMSprop, Adagrad, Adadelta, Rprop, ASGD.
+"""Plain and adaptive update rules: SGD, RMSprop, Adagrad, Adadelta, Rprop, ASGD, Adafactor.
 
 Arguments are torch's; each cites its paper. The Adam family is in `adam`.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from typing import Any
 
 from ag_visual.arrays.coo import Coo
 from ag_visual.core.tensor import Tensor
 from ag_visual.dispatch.table import functions
+from ag_visual.dtypes import finfo, of_array
 from ag_visual.optim.optimizer import (
     Group,
     Optimizer,
@@ -307,3 +309,85 @@ class ASGD(Optimizer):
             mean += (p - mean) * weight
         eta[...] = lr / (1 + lambd * lr * n) ** group["alpha"]
         mu[...] = 1 / max(1, n - group["t0"])
+
+
+class Adafactor(Optimizer):
+    """Shazeer and Stern, "Adafactor: adaptive learning rates with sublinear memory cost" (2018).
+
+    Of matrices the mean squares of rows and columns are kept instead of those of each element.
+    lr: the largest relative size of a step, and the factor of weight_decay, which is decoupled.
+    eps: the least root of a mean square (None: the dtype's own), and the least size of a parameter
+    that a step is relative to. d: updates of a larger root mean square are scaled down to it.
+    Raises ValueError for options out of range; `step` RuntimeError for complex parameters.
+    """
+
+    def __init__(
+        self,
+        params: Iterable[Any],
+        lr: Any = 1e-2,
+        beta2_decay: float = -0.8,
+        eps: tuple[float | None, float] = (None, 1e-3),
+        d: float = 1.0,
+        weight_decay: float = 0.0,
+        *,
+        foreach: bool | None = None,
+        maximize: bool = False,
+    ) -> None:
+        defaults = options(locals())
+        if isinstance(lr, Tensor):
+            at_least_zero(lr=lr)
+        for called, value, least, most in (
+            ("Learning rate", lr, 0.0, math.inf),
+            ("beta2_decay", beta2_decay, -math.inf, 0.0),
+            ("epsilon1", 0.0 if eps[0] is None else eps[0], 0.0, math.inf),
+            ("epsilon2", eps[1], 0.0, math.inf),
+            ("Clipping threshold d", d, 1.0, math.inf),
+            ("weight_decay", weight_decay, 0.0, math.inf),
+        ):
+            if not least <= value <= most:
+                bound = f"<= {most:.0f}" if most == 0.0 else f">= {least:.0f}"
+                raise ValueError(f"{called} should be {bound} but is: {value}")
+        super().__init__(params, defaults)
+
+    def begin(self, p: Tensor, group: Group) -> State:
+        zeros = functions["zeros_like"]
+        if p.is_complex():
+            raise RuntimeError("Adafactor does not support complex parameters")
+        if p.ndim < 2:
+            return {"variance": zeros(p)}
+        return {"row_var": zeros(p[..., :1]), "col_var": zeros(p[..., :1, :])}
+
+    def _change(self, p: Tensor, grad: Tensor, group: Group, place: Any) -> None:
+        super()._change(p, grad, _left(group), place)
+
+    def _change_traced(self, p: Tensor, grad: Tensor, group: Group) -> None:
+        super()._change_traced(p, grad, _left(group))
+
+    def update(self, F: Any, p: Any, g: Any, state: State, group: Group, n: float) -> None:
+        lr, (least, smallest) = group["lr"], group["eps"]
+        if least is None:
+            least = finfo(p.dtype if isinstance(p, Tensor) else of_array(p)).eps
+        share = n ** group["beta2_decay"]
+        size = max(smallest, _root_mean_square(F, p)) * min(lr, n**-0.5)
+        if group["decay"]:
+            p *= 1 - lr * group["decay"]
+        square = g * g
+        if "variance" in state:
+            estimate = state["variance"]
+            estimate += share * (square - estimate)
+        else:
+            rows, columns = state["row_var"], state["col_var"]
+            rows += share * (F.mean(square, (-1,), True) - rows)
+            columns += share * (F.mean(square, (-2,), True) - columns)
+            estimate = rows * columns / F.clamp(F.mean(rows, (-2,), True), least)
+        change = g / F.sqrt(F.clamp(estimate, least * least))
+        p -= (size / max(1.0, _root_mean_square(F, change) / group["d"])) * change
+
+
+def _left(group: Group) -> Group:
+    """The group of a rule that decays weights by itself, after it has looked at them."""
+    return {**group, "weight_decay": 0.0, "decay": group["weight_decay"]}
+
+
+def _root_mean_square(F: Any, x: Any) -> float:
+    return math.sqrt(F.mean(x * x).item())

@@ -9,6 +9,7 @@ import math
 import pickle
 from typing import Any
 
+import numpy
 import pytest
 
 import ag_visual as ag
@@ -76,6 +77,47 @@ def _parts(t: Any, value: Any) -> Any:
 @pytest.mark.parametrize("rule", RULES)
 def test_real_parameters(rule: str) -> None:
     agree(lambda t: _trained(t, [0.5, -2.0, 1.3], *RULES[rule]))
+
+
+ADAFACTOR: dict[str, dict[str, Any]] = {
+    "as it is": {},
+    "decayed": {"lr": 0.3, "weight_decay": 0.1, "beta2_decay": -0.5, "d": 1.5},
+    "bounded": {"lr": 0.5, "eps": (0.2, 0.7), "maximize": True, "foreach": False},
+}
+
+
+@pytest.mark.parametrize("shape", [(), (3,), (2, 3), (2, 3, 2), (1, 1)])
+@pytest.mark.parametrize("case", ADAFACTOR)
+def test_adafactor(case: str, shape: tuple[int, ...]) -> None:
+    """Which looks at matrices as a whole, and has no complex parameters."""
+    values = [0.5, -2.0, 1.3, 0.2, -0.7, 3.0, 1.1, -1.2, 0.9, 0.1, -0.3, 2.0]
+    given = numpy.array(values[: int(numpy.prod(shape))]).reshape(shape).tolist()
+    agree(lambda t: _trained(t, given, "Adafactor", ADAFACTOR[case]))
+
+
+def test_what_adafactor_refuses() -> None:
+    def stepped(t: Any) -> Any:
+        p = t.ones(2, dtype=t.complex64, requires_grad=True)
+        p.grad = t.ones(2, dtype=t.complex64)
+        return raised(t.optim.Adafactor([p]).step)
+
+    agree(stepped)
+    for options in (
+        *({name: -1.0} for name in ("lr", "weight_decay")),
+        *({"beta2_decay": 0.5}, {"d": 0.5}, {"eps": (-1.0, 1.0)}, {"eps": (None, -1.0)}),
+    ):
+        agree(lambda t, o=options: raised(lambda: t.optim.Adafactor([t.ones(1)], **o)))
+
+
+@pytest.mark.parametrize(
+    ("dtype", "tolerance"), [("float32", 1e-5), ("bfloat16", 0.06), ("float16", 0.01)]
+)
+def test_adafactor_in_other_precisions(dtype: str, tolerance: float) -> None:
+    given = [[0.5, -2.0], [1.5, 0.25]]
+    ours, _, _ = _trained(ag, given, "Adafactor", {"lr": 0.02}, dtype)
+    theirs, _, _ = _trained(torch, given, "Adafactor", {"lr": 0.02}, dtype)
+    for a, b in zip(ours, theirs, strict=True):
+        assert abs(a.numpy() - b.numpy()).max() < tolerance
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -28,6 +28,7 @@ RULES: dict[str, tuple[str, dict[str, Any]]] = {
     "lbfgs": ("LBFGS", {"lr": 0.1}),
 }
 REFUSING = ["Adam", "AdamW", "Adamax", "NAdam", "RAdam", "RMSprop", "Adadelta", "Rprop", "ASGD"]
+REFUSING += ["Adafactor"]
 
 
 def _loss(torch: Any, w: Any, at: Any) -> Any:
