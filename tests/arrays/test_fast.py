@@ -366,6 +366,8 @@ def test_what_compiled_kernels_do_not_take_is_numpys(used: list[str]) -> None:
     softmax.softmax(numpy, x.astype(">f4"), -1)
     softmax.softmax(numpy, numpy.ones((3, 4), numpy.complex64), -1)
     norm.layer_norm(numpy, x, 37, numpy.ones(37), None, 1e-5)
+    images = numpy.ones((1, 17, 7, 9), "f")
+    conv.conv2d(numpy, images, images[:, :, :3, :3], None, (1, 1), (1, 1), (1, 1))
     assert used == []
     half = x[20:].astype(numpy.float16)
     agree(*(each.astype("f8").round(3) for each in both(softmax.softmax, half, -1)))

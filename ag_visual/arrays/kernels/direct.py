@@ -21,6 +21,10 @@ Ints = tuple[int, ...]
 
 # A line of more places than this has no room in a cache.
 _WIDEST: Final = 4096
+# Of images of fewer places much of a tile is left out: BLAS multiplies their columns, unless there
+# are no more channels than this.
+_SMALLEST: Final = 64
+_FEW: Final = 16
 # What a tile reads and writes after the end of a line, at most.
 _BEYOND: Final = 64
 # Places that are added up together: `compiled/convolution.py` says why.
@@ -35,6 +39,10 @@ def serves(xp: Any, input_shape: Ints, weight_shape: Ints, stride: Ints, kind: A
         and len(kernel) < 3
         and prod(kernel) > 1
         and input_shape[-1] <= _WIDEST * stride[-1]
+        and (
+            weight_shape[1] <= _FEW
+            or prod(n // s for n, s in zip(input_shape[2:], stride, strict=True)) >= _SMALLEST
+        )
         and fast.compiled("convolution", kind) is not None
         and fast.compiled("convolution_weight", kind) is not None
     )
