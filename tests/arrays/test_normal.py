@@ -44,3 +44,10 @@ def test_the_lower_tail_keeps_its_digits() -> None:
     x = numpy.linspace(-6, 0, 5000, dtype=numpy.float32)
     wide = x.astype(numpy.float64)
     numpy.testing.assert_allclose(normal.gelu(x), wide * scipy.special.ndtr(wide), rtol=4e-6)
+
+
+def test_the_result_of_an_expanded_array_is_row_major() -> None:
+    x = numpy.broadcast_to(numpy.array([1.0, 2.0], "float32"), (2, 2))
+    for function in (normal.gelu, normal.gelu_slope):
+        assert function(x).flags.c_contiguous
+        assert function(x).tolist() == function(x.copy()).tolist()

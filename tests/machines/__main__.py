@@ -19,14 +19,19 @@ parser.add_argument("--seed", type=int, default=0)
 parser.add_argument("--differential", action="store_true", help="compare with torch")
 parser.add_argument("--causes", type=int, default=20, help="how many causes to tell")
 parser.add_argument("--jobs", type=int, help="how many processes compare; one per core")
+parser.add_argument("--kind", action="append", help="compare programs of this kind alone")
 options = parser.parse_args()
 
 if options.differential:
+    from .differential.kinds import NAMES
     from .differential.report import search
     from .differential.workers import JOBS
 
     jobs = options.jobs or JOBS
-    report = search(options.seed, minutes=options.minutes, jobs=jobs)
+    kinds = tuple(options.kind or NAMES)
+    if unknown := set(kinds) - set(NAMES):
+        parser.error(f"no kind of programs: {', '.join(unknown)}; there are {', '.join(NAMES)}")
+    report = search(options.seed, minutes=options.minutes, jobs=jobs, kinds=kinds)
     print(report.text(options.causes, jobs))
     raise SystemExit(bool(report.faults))
 

@@ -70,6 +70,8 @@ def _both(x: Array, buffers: Buffers) -> tuple[Array, Array]:
 
 def _by_chunks(x: Array, make: Callable[[Array, Buffers, Array], None]) -> Array:
     """A new array of x's order that `make(numbers, buffers, out)` fills part by part."""
+    if 0 in x.strides:  # expanded: its order is none
+        x = numpy.ascontiguousarray(x)
     result = numpy.empty_like(x)
     flat, there = x.ravel(order="K"), result.ravel(order="K")
     v, below, power = (numpy.empty(min(x.size, _CHUNK), _F) for _ in range(3))

@@ -28,6 +28,7 @@ OWN = "of its own for a view"  # strides of results that are views in torch alon
 GRADIENT_FIELDS = ("shape", "dtype", "stride", "requires_grad", "node")
 FAILED = "INTERNAL ASSERT FAILED"  # what torch says of a fault of its own
 UNKNOWN = "NaN in torch alone"
+ELSEWHERE = "NaN at other places"  # or in ag_visual alone
 PARTS = "of parts of one that is not finite"  # complex numbers
 ONE_FINITE = "finite in one alone"  # complex numbers, where the others agree
 DIGITS = {"float16": 2e-2, "bfloat16": 1e-1, "float32": 1e-4, "complex64": 1e-4}
@@ -55,6 +56,12 @@ class Difference:
         kind = "stride" if kind in (IN_ORDER, IN_ROWS, OF_VIEWS, NOWHERE) else kind
         usual = f"{{}}.{kind}" if kind in FIELDS else "{}"
         return self.name and LOOKS.get(kind, usual).format(self.name)
+
+
+def of_values(difference: Difference) -> bool:
+    """Is it one of numbers, of shape or dtype, or of what requires grad?"""
+    kind = difference.about if difference.kind == "grad" else difference.kind
+    return kind not in (*FIELDS, IN_ORDER, IN_ROWS) or kind in ("shape", "dtype", "requires_grad")
 
 
 def builtin(error: BaseException) -> str:
@@ -257,7 +264,8 @@ def same(ours: Any, theirs: Any, dtype: str) -> bool:
 def _unknown(ours: Any, theirs: Any, dtype: str) -> str:
     """`UNKNOWN` where values differ in nothing but that some are NaN in torch.
 
-    `ONE_FINITE` where they are complex, and are not finite in one of the two.
+    `ELSEWHERE` where some are NaN in either engine alone, and the others agree. `ONE_FINITE` where
+    they are complex, and are not finite in one of the two.
     """
     if isinstance(ours, str) or isinstance(theirs, str):
         return ""
@@ -268,7 +276,10 @@ def _unknown(ours: Any, theirs: Any, dtype: str) -> str:
         both = [(v, w) for v, w in zip(a, b, strict=True) if cmath.isfinite(v) == cmath.isfinite(w)]
         return ONE_FINITE if same([v for v, _ in both], [w for _, w in both], dtype) else ""
     known = [(v, w) for v, w in zip(a, b, strict=True) if w == w]
-    return UNKNOWN if same([v for v, _ in known], [w for _, w in known], dtype) else ""
+    if same([v for v, _ in known], [w for _, w in known], dtype):
+        return UNKNOWN
+    known = [(v, w) for v, w in known if v == v]
+    return ELSEWHERE if same([v for v, _ in known], [w for _, w in known], dtype) else ""
 
 
 def _alike(ours: Any, theirs: Any) -> bool:

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from .compare import (
+    ELSEWHERE,
     FAILED,
     IN_ORDER,
     IN_ROWS,
@@ -177,6 +178,10 @@ SIGNS = re.compile(r"[\s-]")
 UNPRINTED = "a tensor whose repr raises"
 HUGE = re.compile(r"e\+3\d")
 SORTS = re.compile(r"\.(?:arg)?sort\(")  # of which the indices may differ
+UNUSUAL = re.compile(r"wild=|\b(?:inf|nan)\b")
+PLACES = re.compile(
+    r"scaled_dot_product_attention\(|MultiheadAttention\(|filled\(torch.nn.\{kind\}|conv\d|conv_transpose|\{name\}\("
+)
 BITS = re.compile(r"\.view\(torch\.")
 SHADED = re.compile(r"A view was created in (?:inference|no_grad) mode and its base")
 READ_TWICE = re.compile(r"\.(addcdiv|hypot|atan2)_?\(")  # two formulas read one operand
@@ -398,9 +403,9 @@ t2.mul_(2)
         lambda difference, line, program: (
             difference.kind == "accepts"
             and "a leaf Variable that requires grad is being used" in difference.theirs
-            and (written := program[-1].source.partition(".")[0]) != ""
+            and (written := NAME.search(program[-1].source)) is not None
             and any(
-                written in each.targets
+                written[0] in each.targets
                 and VIEWED.search(each.source) is not None
                 and LEAF_VIEW.search(each.source) is None
                 for each in program
@@ -1068,7 +1073,11 @@ t2 = torch.autograd.grad(t1, [t0], torch.ones(2, 2), is_grads_batched=True)[0]
         lambda difference, line, program: (
             difference.kind == "grad"
             # what is empty is printed alike
-            and (UNPRINTED in difference.theirs or difference.ours == difference.theirs)
+            and (
+                UNPRINTED in difference.theirs
+                or difference.ours == difference.theirs
+                or difference.theirs.startswith("tensor([]")
+            )
             and any("grads_batched" in each.source for each in program)
         ),
     ),
@@ -1388,7 +1397,7 @@ t1 = torch.func.jvp(lambda a: a.softmax(-1), (t0,), (torch.ones(1),))[1].clone()
                 or (
                     difference.kind == "raises"
                     and any("[]" in each.source for each in program)
-                    and "would write it several times" in difference.ours
+                    and "more than one element of the written-to tensor" in difference.ours
                 )
             )
         ),
@@ -1419,6 +1428,72 @@ t1 = torch.autograd.grad(t0.var(), [t0], create_graph=True)[0]
         lambda difference, line, program: (
             (difference.kind == "node" and _gradient(line))
             or (difference.kind == "edges" and _traced(program))
+        ),
+    ),
+    Known(
+        "bools under vmap",
+        "`-` with a bool tensor without dimensions is refused under `vmap` too.",
+        "t0 = torch.func.vmap(lambda a: torch.tensor(True) - a)(torch.ones(1))",
+        lambda difference, line, program: (
+            difference.kind == "raises"
+            and _transforms(program[-1])
+            and bool(OF_BOOLS.search(difference.ours))
+        ),
+    ),
+    Known(
+        "averages of infinite gradients",
+        "What an optimizer keeps of an infinite gradient is infinite where torch's `lerp` gives"
+        " NaN.",
+        """
+p0 = torch.zeros(1, requires_grad=True)
+o0 = torch.optim.Adam([p0], betas=(0.5, 0.9))
+p0.grad = torch.full((1,), float('inf'))
+o0.step()
+u0 = o0.state[p0]['exp_avg'].clone()
+""",
+        lambda difference, line, program: (
+            difference.about in (UNKNOWN, ELSEWHERE)
+            and any(UNUSUAL.search(each.source) for each in program)
+            and any("torch.optim." in each.form for each in program)
+        ),
+    ),
+    Known(
+        "places that do not count",
+        "What is not finite at a masked place of an attention, behind a closed gate of a recurrent"
+        " layer, or beside the zeros around a convolution may be left out in one engine, and NaN"
+        " in the other; torch's ways to compute one of them differ in it, too.",
+        """
+u0 = torch.full((2, 3, 1), float('nan'))
+u1 = torch.nn.functional.conv1d(u0.nan_to_num(1.), u0[:, :, :1] , padding=2)
+""",
+        lambda difference, line, program: (
+            difference.about in (UNKNOWN, ELSEWHERE, ONE_FINITE, PARTS)
+            and any(UNUSUAL.search(each.source) for each in program)
+            and any(PLACES.search(each.form) for each in program)
+        ),
+    ),
+    Known(
+        "second gradients of norms",
+        "second gradients of norms at zero are 0, torch's are nan",
+        """
+u0 = torch.zeros(1, requires_grad=True)
+u1 = torch.autograd.grad(torch.nn.functional.normalize(u0, dim=0).sum(), [u0], create_graph=True)[0]
+u2 = torch.autograd.grad(u1.sum(), [u0])[0]
+""",
+        lambda difference, line, program: (
+            difference.about == UNKNOWN
+            and any(".normalize(" in each.form for each in program)
+            and sum("autograd.grad(" in each.form for each in program) > 1
+        ),
+    ),
+    Known(
+        "empty transposed convolutions",
+        "A transposed convolution without output is refused; torch takes it where another library"
+        " computes it.",
+        "u0 = torch.nn.functional.conv_transpose1d(torch.ones(1, 6, 4), torch.ones(6, 1, 1),"
+        " padding=2, dilation=3, groups=3)",
+        lambda difference, line, program: (
+            difference.kind == "raises" and "Output size is too small" in difference.ours
         ),
     ),
 ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
@@ -30,6 +31,7 @@ SIMPLE = {
     "bools": ["True", "[True]", "[True, False]"],
 }
 OPERANDS = {"x", "y", "f", "w", "leaf"}
+NAMED = re.compile(r"\b[a-z]\d+\b")
 FORMS = {
     "torch.tensor({floats}, dtype=torch.{real}, requires_grad=True)": [
         "torch.tensor({floats}, requires_grad=True)"
@@ -105,11 +107,15 @@ def _simpler(line: Line, before: tuple[Line, ...]) -> Iterator[Line]:
 
 
 def renamed(program: tuple[Line, ...]) -> tuple[Line, ...]:
-    """The same with names from t0 on."""
-    names = [name for line in program for name in line.targets]
-    new = {name: f"t{number}" for number, name in enumerate(names)}
+    """The same with names from t0 on, and from u0, s0 and so on."""
+    names = dict.fromkeys(name for line in program for name in line.targets)
+    count: Counter[str] = Counter()
+    new = {}
+    for name in names:
+        new[name] = f"{name[0]}{count[name[0]]}"
+        count[name[0]] += 1
     swap: Callable[[str], str] = lambda text: re.sub(  # noqa: E731
-        r"\bt\d+\b", lambda m: new.get(m[0], m[0]), text
+        NAMED, lambda m: new.get(m[0], m[0]), text
     )
     return tuple(
         replace(line, fills=tuple(map(swap, line.fills)), targets=tuple(map(swap, line.targets)))

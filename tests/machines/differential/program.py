@@ -6,6 +6,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from .helpers import PRELUDE as HELPERS
+
 HOLE = re.compile(r"\{(\w+)\}")
 SAME = "same"
 
@@ -126,6 +128,7 @@ def hooked(x):
     return y
 """,
 }
+PRELUDE |= HELPERS
 
 
 def holes(form: str) -> list[str]:

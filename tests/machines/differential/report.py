@@ -9,7 +9,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from signal import Signals
+from typing import Any
 
+from .kinds import NAMES
 from .minimise import minimised, renamed
 from .program import Line, script
 from .run import ENGINES, Finding, Run, alone, quiet, random_program, replay
@@ -46,6 +48,7 @@ class Report:
     """What a number of programs showed."""
 
     programs: int = 0
+    kinds: Counter[str] = field(default_factory=Counter)  # how many of each kind
     found: Counter[Cause] = field(default_factory=Counter)
     known: Counter[str] = field(default_factory=Counter)
     smallest: dict[Cause, Finding] = field(default_factory=dict)
@@ -60,6 +63,7 @@ class Report:
 
     def add(self, run: Run) -> None:
         self.programs += 1
+        self.kinds[run.kind] += 1
         self.known.update(run.met)
         self.done.update(each.form for at, each in enumerate(run.program) if at not in run.raising)
         finding = run.found
@@ -78,6 +82,7 @@ class Report:
     def merge(self, other: Report) -> None:
         """Add up what other programs showed."""
         self.programs += other.programs
+        self.kinds += other.kinds
         self.found += other.found
         self.known += other.known
         self.done |= other.done
@@ -105,6 +110,7 @@ class Report:
         parts += [f"known, {name}: {count}" for name, count in sorted(self.known.items())]
         crashes = Counter(crash.kind for crash in self.crashes)
         parts += [f"{kind}: {count}" for kind, count in sorted(crashes.items())]
+        parts += [f"programs of {kind}: {count}" for kind, count in sorted(self.kinds.items())]
         found = sum(self.found.values())
         parts.append(f"{self.programs} programs, {found} differences of {len(self.found)} causes")
         return "\n".join(parts)
@@ -148,21 +154,22 @@ def search(
     jobs: int = 1,
     plant: Plant | None = None,
     transforms: bool = True,
+    kinds: tuple[str, ...] = NAMES,
 ) -> Report:
     """So many random programs, or as many as these minutes allow, by so many workers.
 
-    `plant` is called in each worker before it begins. transforms: as for `random_program`.
+    `plant` is called in each worker before it begins. transforms, kinds: as for `random_program`.
     """
     end = time.monotonic() + minutes * 60
     count = sys.maxsize if programs is None else programs
     left = (range(count)[start : start + BATCH] for start in range(0, count, BATCH))
     again: list[range] = []  # what was left of the batches that ended early
 
-    def task() -> tuple[int, range, Plant | None, bool] | None:
+    def task() -> tuple[Any, ...] | None:
         if programs is None and time.monotonic() > end:
             return None
         numbers = again.pop() if again else next(left, None)
-        return numbers and (seed, numbers, plant, transforms)
+        return numbers and (seed, numbers, plant, transforms, kinds)
 
     reports: dict[int, Report] = {}
     with Workers(jobs) as workers:
@@ -185,13 +192,20 @@ def search(
 
 
 @quiet()
-def _batch(note: Note, seed: int, numbers: range, plant: Plant | None, transforms: bool) -> Report:
+def _batch(
+    note: Note,
+    seed: int,
+    numbers: range,
+    plant: Plant | None,
+    transforms: bool,
+    kinds: tuple[str, ...],
+) -> Report:
     """The programs of these numbers; each line is noted before it is done."""
     if plant is not None:
         plant()
     report = Report()
     for number in numbers:
-        report.add(random_program(f"{seed}/{number}", partial(note, number), transforms))
+        report.add(random_program(f"{seed}/{number}", partial(note, number), transforms, kinds))
     return report
 
 

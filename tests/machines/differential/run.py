@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from ast import literal_eval
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -17,9 +17,19 @@ import ag_visual
 from ag_visual.core import modes
 
 from ...oracle import torch
-from .compare import Births, Difference, align, errors, stops, tensors, version
+from .compare import (
+    Births,
+    Difference,
+    align,
+    errors,
+    of_values,
+    stops,
+    tensors,
+    version,
+)
 from .fill import Filler, room
-from .grammar import EAGER, FAMILIES
+from .grammar import EAGER, FAMILIES, Family
+from .kinds import LINES as OF_LINES, NAMES, drawn, program as program_of
 from .known import DIGITS, REFUSED, SIGNED, Known, known, second
 from .program import PRELUDE, Line, Program
 
@@ -66,7 +76,11 @@ class Engine:
     def live(self) -> dict[str, Any]:
         """Name -> tensor, or None where a call returned it."""
         kinds = (self.tensor, type(None))
-        return {k: v for k, v in self.names.items() if k[0] == "t" and isinstance(v, kinds)}
+        return {k: v for k, v in self.names.items() if k[0] in "tu" and isinstance(v, kinds)}
+
+    def texts(self) -> dict[str, str]:
+        """Name -> text that both engines have to give."""
+        return {k: v for k, v in self.names.items() if k[0] == "s" and isinstance(v, str)}
 
 
 @lru_cache(2)
@@ -114,6 +128,7 @@ class Run:
         self.raising: list[int] = []
         self.births: dict[str, Births] = {}
         self.found: Finding | None = None
+        self.kind = OF_LINES
         self.met: set[str] = set()  # names of the known differences that it went on from
 
     def step(self, line: Line, last: bool = False) -> Finding | None:
@@ -200,12 +215,18 @@ class Run:
         for name, expected in theirs.items():
             births = self.births[name]
             for difference in tensors(ours.get(name), expected, name, names, births):
+                if name[0] == "u" and not of_values(difference):
+                    continue
                 entry = known(difference, self.program)
                 if entry is None or entry.ends:
                     if entry is None and difference.kind == "values":
                         entry = self.seen_elsewhere(name)
                     return self.finding(difference, entry)
                 self.met.add(entry.name)
+        mine = self.ours.texts()
+        for name, text in self.theirs.texts().items():
+            if mine.get(name) != text:
+                return self.finding(Difference("text", name, str(mine.get(name)), text))
         return None
 
     def seen_elsewhere(self, name: str) -> Known | None:
@@ -243,20 +264,30 @@ def alone(name: str, program: Program, often: bool) -> None:
 
 
 def random_program(
-    seed: str, note: Callable[..., None] | None = None, transforms: bool = True
+    seed: str,
+    note: Callable[..., None] | None = None,
+    transforms: bool = True,
+    kinds: tuple[str, ...] = NAMES,
+    families: Sequence[Family] = FAMILIES,
 ) -> Run:
     """The program that a seed makes, up to the first difference.
 
-    transforms: whether some lines transform functions.
+    transforms: whether some lines transform functions. kinds: what the program may be of.
+    families: of which its lines are.
     Before a line is done, it is noted: the run's `often` and `raising`, then the line.
     """
     random = Random(seed)
     run = Run(often=random.random() < 0.7)
-    filler = Filler(random, {}, FAMILIES if transforms else EAGER)
-    length = random.randint(*LINES)
+    run.kind = drawn(seed, kinds)
+    whole = [] if run.kind == OF_LINES else program_of(run.kind, random)
+    filler = Filler(random, {}, families if transforms else EAGER)
+    length = len(whole) or random.randint(*LINES)
     for number in range(length):
-        filler.scope = {k: t for k, t in run.theirs.live().items() if t is not None}
-        line = filler.line()
+        if whole:
+            line = whole[number]
+        else:
+            filler.scope = {k: t for k, t in run.theirs.live().items() if t is not None}
+            line = filler.line()
         if note is not None:
             note(run.often, tuple(run.raising), line)
         if run.step(line, last=number == length - 1):
