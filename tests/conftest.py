@@ -30,8 +30,11 @@ settings.load_profile("any machine")
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 HOW_TO = "`apt-get install chromium` or `pytest --chromium PATH`"
-NOT_RUN = pytest.StashKey[str]()
+NOT_RUN = pytest.StashKey[dict[str, None]]()
+"""What was left out, a line each."""
 HERE = Path(__file__).parent
+WATCHES_TORCH = HERE / "bridge"
+"""Its tests are programs of torch, from their imports on."""
 LANES = ("python", "browser")
 SLOW_TO_ANSWER = ("display", "session", "ui")
 """Folders of the lane `browser`: what they run are kernels, terminals and pages. It is the longer
@@ -67,9 +70,17 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+def not_run(config: pytest.Config, line: str) -> None:
+    config.stash.setdefault(NOT_RUN, {})[line] = None
+
+
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    wanted = config.getoption("--lane")
-    own = lane_of(collection_path)
+    if collection_path == WATCHES_TORCH and importlib.util.find_spec("torch") is None:
+        if os.environ.get("CI", "").lower() in ("1", "true"):
+            raise pytest.UsageError("CI=true and torch is missing: pip install '.[oracle]'")
+        not_run(config, "tests/bridge not run: torch is missing: pip install '.[oracle]'")
+        return True
+    wanted, own = config.getoption("--lane"), lane_of(collection_path)
     return True if wanted and own and own != wanted else None
 
 
@@ -110,7 +121,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         raise pytest.UsageError(f"CI=true and the browser tests cannot run: {reason}")
     items[:] = [item for item in items if item not in browser_tests]
     config.hook.pytest_deselected(items=browser_tests)
-    config.stash[NOT_RUN] = f"{len(browser_tests)} browser tests not run: {reason}"
+    not_run(config, f"{len(browser_tests)} browser tests not run: {reason}")
 
 
 @pytest.hookimpl(wrapper=True)
@@ -130,8 +141,7 @@ def pytest_collection() -> Generator[None, object, object]:
 def pytest_terminal_summary(
     terminalreporter: pytest.TerminalReporter, config: pytest.Config
 ) -> None:
-    line = config.stash.get(NOT_RUN, None)
-    if line:
+    for line in config.stash.get(NOT_RUN, {}):
         terminalreporter.write_line(line, yellow=True)
 
 

@@ -2,7 +2,7 @@
 
 Layer 1: imports backend.py and the NumPy backend. An array looks into memory that is read as zeros,
 is mapped when it is asked for and never written, so that no page of it exists. NumPy computes what
-shape a result has, of these zeros; a large result is let go. What would tell a value, or a
+shape a result has, of these zeros; a large result is released. What would tell a value, or a
 shape that depends on values, raises NotImplementedError.
 """
 

@@ -430,7 +430,7 @@ class Outline:
 
 
 def shown(value: Any) -> Any:
-    """The array of a tensor, of slices one of their shape; what is no tensor as it is."""
+    """The array of a tensor, of slices one of their shape; a non-tensor as it is."""
     array = getattr(value, "_array", value)
     return array.stand_in() if type(array) is Outline else array
 

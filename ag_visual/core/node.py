@@ -132,7 +132,7 @@ class Node:
         raise NotImplementedError(f"{type(self).__name__} has no array form")
 
     def take(self, F: Any, g: Any, call_site: Any) -> Any:
-        """`raw`, and let go of what was saved: at most one caller gets it."""
+        """`raw`, and release what was saved: at most one caller gets it."""
         self.claim(call_site)
         result = self.raw(F, g)
         self.release()

@@ -222,7 +222,7 @@ class CopySlices(Node):
         array = base._array
         self.start((edge, *fn.next[1:]), ((array.shape, array.dtype),))
         self.fn = fn
-        self.spent = False  # whether a backward has let go of the function
+        self.spent = False  # whether a backward has released the function
         self.steps = view.steps()
         # Of a base that is not row-major: a step may look at its memory in another order.
         self.strides = _own_strides(array)

@@ -43,15 +43,15 @@ def jvp(
 
 
 def jvp_values(
-    F: Any, op: Op, given: dict[str, Any], tangents: dict[str, Any], twin: Any = None
+    F: Any, op: Op, given: dict[str, Any], tangents: dict[str, Any], in_place: Any = None
 ) -> tuple[Any, Any]:
     """The same, with the value of every parameter by name.
 
-    twin: of the in-place form, a function that writes and gives the result; `given` is of before.
+    in_place: a function that writes and gives the result; `given` is of before.
     """
     values = dict(given)
-    tangents = _counting(op, tangents, twin is not None)
-    result = called(F, op, values) if twin is None else twin()
+    tangents = _counting(op, tangents, in_place is not None)
+    result = called(F, op, values) if in_place is None else in_place()
     return result, derived(F, op, values, result, tangents) if tangents else None
 
 

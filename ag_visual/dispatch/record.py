@@ -45,7 +45,7 @@ class Sample:
 
     args: tuple[Any, ...]
     kwargs: dict[str, Any] = field(default_factory=dict)
-    # Whether finite differences make sense here (not at kinks, not for a random result).
+    # Whether finite differences make sense here: not at non-smooth points, nor for random results.
     smooth: bool = True
     # Whether torch can do it.
     oracle: bool = True
