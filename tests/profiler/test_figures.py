@@ -54,7 +54,9 @@ def test_the_tree_holds_every_span_and_its_time(found: Any) -> None:
 
 
 @pytest.mark.parametrize("kind", ["flame", "icicle"])
-def test_flame_graphs_are_to_scale(found: Any, kind: str) -> None:
+def test_flame_graphs_are_to_scale(found: Any, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    # On a busy machine one span can be so long that all others are narrow.
+    monkeypatch.setattr(figures, "_NARROWEST", 10**12)
     (boxes,) = found.plot(kind).data
     by_id = dict(zip(boxes.ids, boxes.values, strict=True))
     inside = dict.fromkeys(by_id, 0)
@@ -150,3 +152,15 @@ def test_bytes_that_ops_move() -> None:
     }
     assert format_rate(found["aten::mm"], 0.1, "B/s") == "1.880 GB/s"
     assert format_rate(0, 1.0, "B/s") == format_rate(1, 0.0, "B/s") == "--"
+
+
+def test_what_is_too_narrow_is_left_out_of_a_flame_graph_and_said(
+    found: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(figures, "_NARROWEST", 1)
+    figure = found.plot("flame")
+    (boxes,) = figure.data
+    assert set(boxes.values) == {boxes.values[0]}
+    left = len(figures.tree(found.columns).total) - len(boxes.values)
+    assert left > 5
+    assert f"; {left} narrower than 1/1 left out" in str(figure.layout.title.text)
