@@ -90,7 +90,13 @@ class Endurance:
         self.lab.wait_until(lambda: self.passes() > 1, what)
 
     def back(self) -> float:
-        """Milliseconds from the click on the pass before until its graph is shown."""
+        """Milliseconds from the click on the pass before the newest until its graph is shown.
+
+        From the newest each time: going on from where the round before stood, one comes to the
+        oldest pass, before which there is none, and waits for its button.
+        """
+        self.lab.model("model.show({kind: 'latest'})")
+        self.lab.frames()
         began = time.monotonic()
         self.page.get_by_role("button", name="Backward pass before this one").first.click()
         self.lab.wait_until(

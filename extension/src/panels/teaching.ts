@@ -114,6 +114,10 @@ export class Teaching {
       return;
     }
     this.begins = false;
+    // What opened for a problem of a cell before this lesson covers the card that it speaks of.
+    if ((lesson.node || lesson.predict) && presenter.tab.value === 'problems') {
+      presenter.tab.set('node');
+    }
     if (lesson.step !== null && model.axis.runs.length > 0 && !this.stopped) {
       model.scrub(model.axis.forward.length + lesson.step - 1);
     } else if (lesson.predict && !this.stopped) {

@@ -301,6 +301,21 @@ describe('lessons', () => {
     expect(location.hash).toBe('');
   });
 
+  it('show the node that they begin at, not the problem of a cell before', async () => {
+    const kernel = new Teller();
+    const page = await open(kernel);
+    await act(async () => kernel.train());
+    await page.settle();
+    await page.click('Problems');
+    await act(async () => {
+      kernel.state.lesson = { ...NO_LESSON, text: 'Look', node: 'tanh' };
+      kernel.train();
+    });
+    await page.settle();
+    expect(page.text('[role=tab][aria-selected=true]')).toBe('Node');
+    expect(page.text('.agv-det')).toContain('TanhBackward0');
+  });
+
   it('come and go with the kernel’s state', async () => {
     const kernel = new Teller();
     const page = await open(kernel);
