@@ -53,8 +53,10 @@ def opened(
 def test_a_saved_page_needs_neither_kernel_nor_network(
     offline: BrowserContext, recording: Path, screenshots: Path, scheme: Literal["light", "dark"]
 ) -> None:
-    page, failures = opened(offline, recording, scheme)
+    page, failures = opened(offline, recording, "light")
     expect(page.get_by_role("status").first).to_contain_text("Recording")
+    page.emulate_media(color_scheme=scheme)  # the system's theme may change while it is open
+    expect(page.locator(".agv-root")).to_have_attribute("data-agv-theme", scheme)
     search = page.get_by_role("textbox", name="Find node")
     search.fill("sigmoid")
     search.press("Enter")

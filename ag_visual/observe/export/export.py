@@ -345,10 +345,7 @@ const address = URL.createObjectURL(new Blob([bytes], {{ type: 'text/javascript'
 const {{ mount }} = await import(address);
 URL.revokeObjectURL(address);
 const recording = JSON.parse(document.getElementById('{element}').textContent);
-const dark = matchMedia('(prefers-color-scheme: dark)').matches;
-mount(document.getElementById('ag-visual'), {{
-  recording, theme: dark ? 'dark' : 'light', host: 'standalone'
-}});
+mount(document.getElementById('ag-visual'), {{ recording, host: 'standalone' }});
 """
 
 # Only the page's own module and style run: markup of any other kind cannot make a blob's address.

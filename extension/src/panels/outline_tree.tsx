@@ -212,7 +212,9 @@ export function OutlineTree(): ReactElement {
                   </span>
                   <span className="agv-elide">
                     <b>{oneLine(group.title, 80)}</b>{' '}
-                    <span className="agv-quiet">{oneLine(group.detail, 60)}</span>
+                    {group.detail !== group.title && (
+                      <span className="agv-quiet">{oneLine(group.detail, 60)}</span>
+                    )}
                   </span>
                   <span className="agv-quiet">{plural(group.nodes, 'node')}</span>
                   <span className="agv-sign" />
