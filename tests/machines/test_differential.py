@@ -268,7 +268,8 @@ OF_KINDS = {
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_fault_in_a_fast_path_is_found(kind: str) -> None:
-    found = first("values", OF_KINDS[kind], kinds=(kind,))
+    with fast.flags(enabled=kind == "rows"):  # whose fault compiles nothing
+        found = first("values", OF_KINDS[kind], kinds=(kind,))
     assert len(found.program) <= 9
 
 
