@@ -59,6 +59,15 @@ def test_what_sending_the_newest_pass_took_is_counted(session):
     assert allowance._left < left
 
 
+def test_one_pass_that_took_long_stops_others_for_seconds_and_not_for_minutes():
+    allowance = recorder.Allowance(share=0.01, grows=True)
+    now = recorder.perf_counter_ns()
+    assert allowance.any_left(now)
+    allowance.spend(60e9)
+    assert not allowance.any_left(now + 1_000_000_000)
+    assert allowance.any_left(now + 11_000_000_000)
+
+
 def test_the_newest_backward_is_sent_at_once(session):
     sent = []
     session.open_page("p", lambda data, buffers: sent.append(data))

@@ -98,7 +98,8 @@ class _Taken:
 
 class Allowance:
     """Time that may be spent without being asked for: 50 ms at once, of which a share of the time
-    that passes comes back while `grows`.
+    that passes comes back while `grows`. What took longer, or waited for a processor, is owed up
+    to as much again: what follows would not be seen for minutes.
     """
 
     def __init__(self, seconds: float = 0.05, share: float = 0.05, *, grows: bool = False) -> None:
@@ -117,7 +118,7 @@ class Allowance:
 
     def spend(self, nanoseconds: float) -> None:
         """So much was done."""
-        self._left -= nanoseconds
+        self._left = max(self._left - nanoseconds, -self.most)
 
     def once_more(self) -> None:
         """A person has begun something: once it may be done, whatever was spent before."""
