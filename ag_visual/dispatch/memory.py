@@ -62,7 +62,7 @@ def place_of(tensor: Tensor) -> int:
         return place
     for step in tensor._view.chain():
         dim, before, count = _part(step.op, step.args)
-        if not count:
+        if before and not count:
             place += before * step.seen.strides[dim] // tensor._array.itemsize
     return place
 

@@ -220,3 +220,9 @@ def test_default_tensor_type() -> None:
         assert ag.ones(1).dtype is ag.float32
     finally:
         ag.set_default_dtype(ag.float32)
+
+
+def test_a_part_without_elements_of_a_view_of_one_number_is_resized() -> None:
+    part = ag.tensor(1.0).view(-1)[1:].chunk(2, 0)[-1]
+    part.resize_((2, 0))
+    assert (part.shape, part.stride()) == ((2, 0), (1, 1))
