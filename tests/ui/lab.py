@@ -209,6 +209,16 @@ class Lab:
         if theme != self.theme:
             self.command("apputils:change-theme", theme=theme)
             self.theme = theme
+            # The command ends before the theme is there, and a new theme hides all for a frame.
+            self.page.evaluate(
+                """async theme => {
+                    const shown = () =>
+                        document.body.dataset.jpThemeName === theme
+                        && window.jupyterapp.shell.isVisible;
+                    while (!shown()) await new Promise(requestAnimationFrame);
+                }""",
+                theme,
+            )
 
     def write(
         self,
