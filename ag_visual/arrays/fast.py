@@ -25,7 +25,7 @@ LEAST: Final = 1 << 12
 
 _KINDS: Final = (numpy.dtype(numpy.float32), numpy.dtype(numpy.float64))
 # What has been asked for: a function, or None where it cannot be had.
-_known: dict[tuple[str, Any], Callable[..., None] | None] = {}
+_known: dict[tuple[str, Any], Callable[..., Any] | None] = {}
 
 
 def is_available() -> bool:
@@ -50,7 +50,7 @@ def wanted(xp: Any, size: int) -> bool:
     return size >= LEAST and enabled and xp is numpy
 
 
-def kernel(name: str, *arrays: Array | None) -> Callable[..., None] | None:
+def kernel(name: str, *arrays: Array | None) -> Callable[..., Any] | None:
     """The compiled kernel for arrays; None where NumPy is to compute.
 
     They are of one dtype, float32 or float64, and row by row in memory that may be written.
@@ -62,7 +62,7 @@ def kernel(name: str, *arrays: Array | None) -> Callable[..., None] | None:
     return compiled(name, kind)
 
 
-def compiled(name: str, kind: Any) -> Callable[..., None] | None:
+def compiled(name: str, kind: Any) -> Callable[..., Any] | None:
     """The compiled kernel for a dtype; None where there is none."""
     key = name, kind
     try:
@@ -72,7 +72,7 @@ def compiled(name: str, kind: Any) -> Callable[..., None] | None:
     return _known.setdefault(key, _first(name, kind) if kind in _KINDS else None)
 
 
-def _first(name: str, kind: Any) -> Callable[..., None] | None:
+def _first(name: str, kind: Any) -> Callable[..., Any] | None:
     """The kernel, from the disk or compiled now, which is told."""
     if not is_available():
         return None

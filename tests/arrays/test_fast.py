@@ -23,6 +23,7 @@ from ag_visual.arrays.kernels import (
     channel_norm,
     conv,
     lapack,
+    loss,
     norm,
     recurrent,
     scatter,
@@ -357,6 +358,50 @@ def test_lstm(used: list[str], dtype: str) -> None:
         given = lstm(dtype, SIZES["packed"], 4)
         given["data"][6] = bad
         agree(*both(lambda _, *a: passes(*a), given, SIZES["packed"], False, False))
+
+
+@needs_numba
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_relus_gradient(used: list[str], dtype: str) -> None:
+    g = rows(dtype)[::-1].copy()
+    for way, given in WAYS.items():
+        for threshold in (0, 0.1):
+            used.clear()
+            x, values = numpy.asarray(given(rows(dtype))), numpy.asarray(given(g))
+            found, wanted = both(activation.where_above, x, threshold, values)
+            numpy.testing.assert_array_equal(found, wanted)
+            assert (found.dtype, bool(used)) == (dtype, way not in NUMPYS), way
+
+
+@needs_numba
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("reduction", [loss.MEAN, loss.SUM])
+def test_nll_loss(used: list[str], dtype: str, reduction: int) -> None:
+    x, g = rows(dtype), numpy.array(-3.0, dtype)
+    labels = numpy.arange(len(x)) % 37
+    for target in (labels, numpy.where(labels == 3, -100, labels), numpy.full(70, -100)):
+        for ignored in (-100, 4):
+            if ignored == 4 and target.min() < 0:
+                continue
+            used.clear()
+            found, wanted = both(loss.nll_loss, x, target, None, reduction, ignored)
+            agree(found, wanted)
+            given = (g, x, target, None, reduction, ignored, wanted[1])
+            agree(*both(loss.nll_loss_backward, *given))
+            assert used == ["nll_loss", "nll_loss_backward"]
+    for bad in (37, -1, -(1 << 62)):
+        target = numpy.where(labels == 3, bad, labels)
+        with pytest.raises(IndexError, match=f"Target {bad} is out of bounds"):
+            loss.nll_loss(numpy, x, target, None, reduction)
+        total = numpy.array(69, dtype)
+        with pytest.raises(IndexError, match=f"Target {bad} is out of bounds"):
+            loss.nll_loss_backward(numpy, g, x, target, None, reduction, -100, total)
+    used.clear()
+    both(loss.nll_loss, x, labels, numpy.ones(37, dtype), reduction)
+    both(loss.nll_loss, x, labels, None, loss.NONE)
+    both(loss.nll_loss, x[:, ::2], labels % 19, None, reduction)
+    both(loss.nll_loss, x[:, 0], numpy.array(3), None, reduction)
+    assert used == []
 
 
 @needs_numba

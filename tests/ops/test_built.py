@@ -7,6 +7,7 @@ import linecache
 import subprocess
 import sys
 import traceback
+import warnings
 from typing import Any
 
 import numpy
@@ -100,3 +101,20 @@ def test_each_built_function_has_a_file_of_its_own():
     names = {f.__code__.co_filename for f in (ag.mm, ag.Tensor.__matmul__)}
     assert len(names) == 2
     assert all("".join(linecache.getlines(name)).startswith("def mm(") for name in names)
+
+
+@pytest.mark.parametrize("how", ["raise", "warn"])
+def test_in_place_ops_write_once_where_floating_point_errors_are_raised(how: str) -> None:
+    large = ag.tensor([3e38, 1.0])
+    with numpy.errstate(all=how), warnings.catch_warnings():
+        warnings.simplefilter("error")
+        x = large.clone()
+        assert (x.add_(large).tolist(), x._version) == ([numpy.inf, 2], 1)
+        x = large.clone()
+        assert (x.add_(large, alpha=1e30)[0].item(), x._version) == (numpy.inf, 1)
+        x = ag.ones(100_000)
+        assert (x[::2].div_(ag.zeros(50_000)).isinf().all(), x._version) == (True, 1)
+    x = ag.ones(3)
+    with pytest.raises(RuntimeError, match="doesn't match the broadcast shape"):
+        x.sub_(ag.ones(2, 3))
+    assert (x.tolist(), x._version) == ([1, 1, 1], 0)

@@ -94,6 +94,12 @@ def _beside_lines(line: Array, self: Array) -> Array:
 def where_above(xp: Any, self: Array, threshold: Any, values: Array) -> Array:
     """`values`, and 0 where self <= threshold."""
     dtype = values.dtype
+    if fast.wanted(xp, self.size) and self.shape == values.shape:
+        run = fast.kernel("where_above", self, values)
+        if run is not None:
+            result = numpy.empty(self.shape, dtype)
+            run(self.reshape(-1), float(threshold), values.reshape(-1), result.reshape(-1))
+            return result
     if xp is numpy and not threshold:
         threshold = _ZEROS.get(dtype, threshold)
     below = self <= threshold

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy
 
+from ag_visual.arrays import fast
 from ag_visual.arrays.backend import Array
 from ag_visual.arrays.kernels.bounds import first_outside
 
@@ -20,6 +21,8 @@ SUM = 2
 
 
 _I64, _U64 = numpy.dtype(numpy.int64), numpy.dtype(numpy.uint64)
+# A row's label takes NumPy as long as a compiled kernel takes for so many elements.
+_WORTH = 64
 
 
 @functools.lru_cache(maxsize=16)
@@ -68,6 +71,16 @@ def _selection(
     return target, counted, weights
 
 
+def _of_rows(xp: Any, logp: Array, target: Array) -> bool:
+    """Whether a compiled kernel is to look up the classes."""
+    return (
+        fast.wanted(xp, _WORTH * target.size)
+        and logp.ndim == 2
+        and target.dtype == _I64
+        and target.flags.carray
+    )
+
+
 def nll_loss(
     xp: Any,
     logp: Array,
@@ -80,6 +93,13 @@ def nll_loss(
 
     The mean divides by that sum: all positions ignored, or none given, is 0 / 0 = nan.
     """
+    if weight is None and reduction != NONE and _of_rows(xp, logp, target):
+        run = fast.kernel("nll_loss", logp)
+        if run is not None:
+            loss, total = numpy.empty((), logp.dtype), numpy.empty((), logp.dtype)
+            run(logp, target, ignore_index, reduction == MEAN, loss, total)
+            if total >= 0:
+                return loss, total
     classes, counted, weights = _selection(xp, logp, target, weight, ignore_index)
     if logp.ndim == 1:
         picked = logp[classes]
@@ -123,6 +143,12 @@ def nll_loss_backward(
     total_weight: Array,
 ) -> Array:
     """-w[t] * g at the picked positions, zero elsewhere; divided by `total_weight` for the mean."""
+    if weight is None and reduction != NONE and _of_rows(xp, logp, target):
+        run = fast.kernel("nll_loss_backward", logp, g, total_weight)
+        if run is not None:
+            grad = numpy.empty(logp.shape, logp.dtype)
+            if run(g, total_weight, reduction == MEAN, target, ignore_index, grad):
+                return grad
     if weight is None and reduction == MEAN and total_weight == target.size:
         # Every position counted, and the forward has checked the classes.
         classes, counted, weights = target, None, None

@@ -55,9 +55,8 @@ def _sums(xp: Any, x: Array, dim: int) -> Array:
 _WORTH = 8
 
 
-def _of_rows(xp: Any, name: str, dim: int, *given: Array | float) -> Array | None:
+def _of_rows(xp: Any, name: str, dim: int, *arrays: Array, numbers: Any = ()) -> Array | None:
     """What the compiled kernel gives for arrays and numbers; None where NumPy is to compute."""
-    arrays = [x for x in given if not isinstance(x, float | bool)]
     first = arrays[0]
     if not fast.wanted(xp, _WORTH * first.size) or dim not in (-1, first.ndim - 1):
         return None
@@ -65,8 +64,11 @@ def _of_rows(xp: Any, name: str, dim: int, *given: Array | float) -> Array | Non
     if run is None:
         return None
     result = numpy.empty(first.shape, first.dtype)
-    rows = [x if isinstance(x, float | bool) else x.reshape(-1, first.shape[-1]) for x in given]
-    run(*rows[: len(arrays)], result.reshape(-1, first.shape[-1]), *rows[len(arrays) :])
+    if first.ndim == 2:
+        run(*arrays, result, *numbers)
+    else:
+        rows = [x.reshape(-1, first.shape[-1]) for x in (*arrays, result)]
+        run(*rows, *numbers)
     return result
 
 
@@ -77,7 +79,7 @@ def softmax(xp: Any, self: Array, dim: int) -> Array:
     if self.size == 0:
         return xp.empty_like(self)
     x = _wide(xp, self)
-    done = _of_rows(xp, "softmax", dim, x, LEAST, MOST)
+    done = _of_rows(xp, "softmax", dim, x, numbers=(LEAST, MOST))
     if done is not None:
         return done.astype(self.dtype, copy=False)
     found = _exponentials(xp, x, dim)
@@ -101,7 +103,7 @@ def softmax_backward(xp: Any, g: Array, result: Array, dim: int) -> Array:
     if g.ndim == 0:
         return softmax_backward(xp, g.reshape(1), result.reshape(1), 0).reshape(())
     gw, rw = _wide(xp, g), _wide(xp, result)
-    done = _of_rows(xp, "softmax_backward", dim, gw, rw, False)
+    done = _of_rows(xp, "softmax_backward", dim, gw, rw, numbers=(False,))
     if done is not None:
         return done.astype(g.dtype, copy=False)
     if g.size and dim in (-1, g.ndim - 1):
@@ -161,7 +163,7 @@ def log_softmax_backward(xp: Any, g: Array, result: Array, dim: int) -> Array:
     if g.ndim == 0:
         return log_softmax_backward(xp, g.reshape(1), result.reshape(1), 0).reshape(())
     gw, rw = _wide(xp, g), _wide(xp, result)
-    done = _of_rows(xp, "softmax_backward", dim, gw, rw, True)
+    done = _of_rows(xp, "softmax_backward", dim, gw, rw, numbers=(True,))
     if done is not None:
         return done.astype(g.dtype, copy=False)
     grad = xp.exp(rw)

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable
 from typing import Any
 
 import numpy
 
 from ag_visual.dispatch.codegen.scope import SHARED
-from ag_visual.dispatch.codegen.signature import arguments_part, head_of, kernel_part, with_older
-from ag_visual.dispatch.codegen.source import lazily
+from ag_visual.dispatch.codegen.signature import (
+    arguments_part,
+    arrays_of,
+    head_of,
+    kernel_call,
+    kernel_part,
+    with_older,
+)
+from ag_visual.dispatch.codegen.source import Writer, lazily
 from ag_visual.dispatch.record import KEEP, Op
 
 
@@ -64,6 +72,7 @@ def _inplace_source(op: Op, variant: str, scope: dict[str, Any]) -> str:
             add(1, f"elif {name} is None: a_{name} = None")
         add(1, f"else: {slow}")
     arguments_part(op, head, lines, slow)
+    _at_once(op, variant, scope, lines, slow)
     # Into a fresh array first: an exception must leave the target as it was.
     kernel_part(op, scope, lines, slow)
     # (What a comparison gives is written as ones and zeros.)
@@ -78,3 +87,30 @@ def _inplace_source(op: Op, variant: str, scope: dict[str, Any]) -> str:
     add(2, "raise")
     add(1, f"return {target}")
     return lines.text
+
+
+def _at_once(op: Op, variant: str, scope: dict[str, Any], lines: Writer, slow: str) -> None:
+    """Of two arrays, a ufunc writes where it reads: what it refuses is refused before the write."""
+    if len(op.inputs) != 2:
+        return
+    called = ast.parse(kernel_call(op, scope, arrays_of(op)), mode="eval").body
+    if not (isinstance(called, ast.Call) and isinstance(called.func, ast.Name)):
+        return
+    ufunc = scope.get(called.func.id)
+    if not (isinstance(ufunc, numpy.ufunc) and len(called.args) == ufunc.nin == 2):
+        return
+    target, other = op.inputs
+    lines.add(1, f"if type(a_{other}) is ndarray:")
+    lines.add(2, "try:")
+    lines.add(3, f"x, y = {', '.join(map(ast.unparse, called.args))}")
+    # (Where they are errors, they are raised when all is written.)
+    lines.add(3, f"try: {called.func.id}(x, y, a_{target})")
+    lines.add(3, "except (FloatingPointError, RuntimeWarning): pass")
+    lines.add(3, f"wrote({target}, {variant!r})")
+    lines.add(2, "except (TypeError, ValueError, FloatingPointError, RuntimeWarning): pass")
+    # A signal may come when the ufunc has written: it counts, whatever ends it.
+    lines.add(2, "except BaseException:")
+    lines.add(3, f"wrote({target}, {variant!r})")
+    lines.add(3, "raise")
+    lines.add(2, f"else: return {target}")
+    lines.add(2, slow)

@@ -116,7 +116,7 @@ def arguments_part(op: Op, head: Head, lines: Writer, slow: str) -> None:
         lines.add(1, f"{op.varargs} = loose({op.public_name!r}, {op.varargs!r}, {op.varargs})")
     if op.normalize is not None:
         left = f"{', '.join(op.arguments)}, = " if op.arguments else ""
-        lines.add(1, f"{left}normalize({', '.join(_arrays(op))})")
+        lines.add(1, f"{left}normalize({', '.join(arrays_of(op))})")
 
 
 def kernel_part(
@@ -128,8 +128,8 @@ def kernel_part(
     the exception is over, which is no context of what it says. narrow: of 16-bit floats, whose
     dtype is `d`.
     """
-    given = _wide(op, lines) if narrow else _arrays(op)
-    called = _kernel_call(op, scope, given)
+    given = _wide(op, lines) if narrow else arrays_of(op)
+    called = kernel_call(op, scope, given)
     if narrow:  # rounding to 16 bits often overflows: see arrays.quiet
         lines.add(1, "numpy_errors = errors.get()")
         lines.add(1, "try:")
@@ -163,7 +163,8 @@ def _wide(op: Op, lines: Writer) -> list[str]:
     return [f"w_{p}" if p in op.inputs or p in op.rounds else p for p in op.params]
 
 
-def _kernel_call(op: Op, scope: dict[str, Any], given: list[str]) -> str:
+def kernel_call(op: Op, scope: dict[str, Any], given: list[str]) -> str:
+    """The call of the kernel as source; its names are put into `scope`."""
     if hasattr(op.kernel, "inlined"):
         facts = {} if op.policy == KEEP else ON_FLOATS
         return call_source(op.kernel, "kernel", ["np", *given], scope, facts)
@@ -173,7 +174,8 @@ def _kernel_call(op: Op, scope: dict[str, Any], given: list[str]) -> str:
     return f"kernel({', '.join(given if direct else ['np', *given])})"
 
 
-def _arrays(op: Op) -> list[str]:
+def arrays_of(op: Op) -> list[str]:
+    """The names of a kernel's arguments: those of arrays for tensors."""
     return [f"a_{p}" if p in op.inputs else p for p in op.params]
 
 

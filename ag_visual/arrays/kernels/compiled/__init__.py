@@ -4,7 +4,8 @@ Layer 1. Only `arrays/fast.py` imports this package, when the first of them is u
 arrays that are given; they lie row by row, and all of a call are of one type, float32 or
 float64. Each file's `TAKES` names its kernels and what they take, a letter for each argument: v, m,
 t and i, an array of one, two, three and four dimensions of the type that is computed in; q and w of
-float64; n, p and x of int64; j and k of int32; d, a float64; b, a bool.
+float64; n, p and x of int64; j and k of int32; z, one of no dimensions of the type that is computed
+in; d, a float64; l, an int64; b, a bool.
 
 Sums may be reordered and products fused with sums. That there is no NaN and no infinity is nowhere
 assumed, and a quotient stays one: a certain outcome has probability 1.
@@ -17,6 +18,7 @@ from typing import Any
 
 from numba import boolean, float64, from_dtype, int32, int64
 from numba.core import event
+from numba.types import Array
 
 from ag_visual.arrays.kernels.compiled import (
     activation,
@@ -48,7 +50,7 @@ class _Compiled(event.Listener):
         pass
 
 
-def function(name: str, kind: Any, tell: Callable[[str | None], None]) -> Callable[..., None]:
+def function(name: str, kind: Any, tell: Callable[[str | None], None]) -> Callable[..., Any]:
     """The kernel of that name for a dtype, from the disk or compiled now, which `tell` is told."""
     (kernel, takes), number = _TAKES[name], from_dtype(kind)
     types_ = {
@@ -63,7 +65,9 @@ def function(name: str, kind: Any, tell: Callable[[str | None], None]) -> Callab
         "x": int64[:, :, ::1],
         "j": int32[::1],
         "k": int32[:, ::1],
+        "z": Array(number, 0, "C"),
         "d": float64,
+        "l": int64,
         "b": boolean,
     }
     with event.install_listener("numba:compile", _Compiled(kernel, tell)):

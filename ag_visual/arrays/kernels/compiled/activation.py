@@ -1,4 +1,4 @@
-"""GELU.
+"""GELU, and gradients of what is 0 below a threshold.
 
 Layer 1. `compiled/__init__.py` says what kernels are given.
 """
@@ -10,7 +10,7 @@ import math
 import numpy
 
 from ag_visual.arrays.kernels import normal
-from ag_visual.arrays.kernels.compiled.making import ordered, summing
+from ag_visual.arrays.kernels.compiled.making import exact, ordered, summing
 from ag_visual.arrays.kernels.compiled.numbers import exp32
 
 _F = numpy.float32
@@ -51,4 +51,12 @@ def gelu_backward(g, x, out):
         out[i] = g[i] * (below + power * _DENSITY * x[i])
 
 
-TAKES = {gelu: "v v", gelu_backward: "v v v"}
+@exact
+def where_above(x, threshold, values, out):
+    """`values`, and 0 where x <= threshold."""
+    least = x.dtype.type(threshold)
+    for i in range(x.size):
+        out[i] = x.dtype.type(0) if x[i] <= least else values[i]
+
+
+TAKES = {gelu: "v v", gelu_backward: "v v v", where_above: "v d v v"}

@@ -9,7 +9,7 @@ import math
 
 import numpy
 
-from ag_visual.arrays.kernels.compiled.making import ordered, summing
+from ag_visual.arrays.kernels.compiled.making import exact, ordered, summing
 from ag_visual.arrays.kernels.compiled.numbers import exp, from_key, key_of
 
 # Sums are taken in the arrays' type over so many numbers, and over more than that in float64.
@@ -253,7 +253,41 @@ def log_softmax(x, out):
             out[i, j] = _less(x[i, j], top, level)
 
 
+@exact
+def nll_loss(logp, target, ignored, mean, out, total):
+    """-logp[i, target[i]] summed, and how many are not ignored; -1 of a class that is none."""
+    found, count = 0.0, 0
+    for i in range(target.size):
+        label = target[i]
+        if label == ignored:
+            continue
+        if label < 0 or label >= logp.shape[1]:
+            total[()] = -1
+            return
+        found += logp[i, label]
+        count += 1
+    total[()] = count
+    out[()] = (0 - found) / count if mean else 0 - found
+
+
+@exact
+def nll_loss_backward(g, total, mean, target, ignored, out):
+    """-g, by the total for the mean, where each row's class is; False if a class is none."""
+    value = -g[()] / total[()] if mean else -g[()]
+    for i in range(target.size):
+        if not (target[i] == ignored or 0 <= target[i] < out.shape[1]):
+            return False
+    for i in range(target.size):
+        for j in range(out.shape[1]):
+            out[i, j] = 0
+        if target[i] != ignored:
+            out[i, target[i]] = value
+    return True
+
+
 TAKES = {
+    nll_loss: "m n l b z z",
+    nll_loss_backward: "z z b n l m",
     layer_norm: "m v v d m m m",
     layer_norm_backward: "m m m m v m v v",
     group_norm: "m v v d m v v",
