@@ -70,6 +70,7 @@ class Backward:
         *(
             "call_site",
             "create_graph",
+            "error",
             "failed",
             "functions",
             "given",
@@ -78,7 +79,7 @@ class Backward:
             "log",
             "over",
         ),
-        *("parent", "put", "retain", "runs", "starts", "thread", "total"),
+        *("needed", "parent", "put", "retain", "runs", "starts", "thread", "total"),
     )
 
     def __init__(
@@ -91,7 +92,9 @@ class Backward:
         create_graph: bool,
         parent: Backward | None,
         failed: Callable[[Exception], None],
+        part: bool = False,
     ) -> None:
+        """part: the gradients of certain inputs alone are wanted."""
         self.id = next(live.tasks)
         self.thread = get_ident()
         self.total = len(functions)
@@ -103,6 +106,8 @@ class Backward:
         self.create_graph = create_graph
         self.failed = failed
         self.over = False
+        self.error = ""
+        self.needed: tuple[()] | None = () if part else None
         self.leaves: list[Any] = []  # the figures of leaves
         self.given: Any = (
             None  # node, what tells of its gradient, figures of it: the last large one
@@ -198,9 +203,12 @@ class Backward:
             ]
         )
 
-    def end(self, *, failed: bool, whole: bool) -> None:
-        """It is over. whole: all nodes gave back what they saved."""
-        if failed and not self.over:
+    def end(self, error: str, *, whole: bool) -> None:
+        """It is over. error: the name of the one that ended it, or ''. whole: all nodes gave back
+        what they saved.
+        """
+        self.error = error
+        if error and not self.over:
             last = {run[2]: run[0] for run in self.runs}
             self._failing = {node for node in last.values() if not self._came_to_its_end(node)}
         self._ended = perf_counter_ns()

@@ -449,6 +449,7 @@ class Watcher:
             create_graph=bool(args[2]),
             parent=self._thread.task,
             failed=self.failed,
+            part=len(args) > 3 and bool(args[3]),
         )
 
     def _begin(
@@ -484,7 +485,7 @@ class Watcher:
     def _end(self, task: Backward, error: str, args: Any) -> None:
         inputs = args[3] if len(args) > 3 else ()
         runs = task.runs
-        task.end(failed=bool(error), whole=not error and not inputs)
+        task.end(error, whole=not error and not inputs)
         sink = instrument.sink
         if sink is not None and self.events:
             sink.emit((END, perf_counter_ns(), task.thread, task.id, error))

@@ -98,7 +98,7 @@ def _execute(task: GraphTask) -> list[Any]:
     task.leaves = []
     task.before = previous = state.grad
     numpy_errors = errors.get()
-    error = ""
+    task.error = ""
     try:
         state.task = task
         modes.set_grad(task.create_graph)
@@ -130,7 +130,7 @@ def _execute(task: GraphTask) -> list[Any]:
                 modes.put_back(task.modes)
             task.call_back()
     except BaseException as caught:
-        error = type(caught).__name__
+        task.error = type(caught).__name__
         raise
     finally:
         # No call before all of it is done, as a signal may end the program at any.
@@ -149,12 +149,12 @@ def _execute(task: GraphTask) -> list[Any]:
                 state.__dict__.update(kept)
             errors.set(numpy_errors)
             if instrument.sink is not None or instrument.end is not None:
-                _tell_end(task, error)
+                _tell_end(task)
         except Exception:
             raise
         except BaseException:
             errors.set(numpy_errors)
-            _tell_end(task, error)  # an interrupt: observers count on being told
+            _tell_end(task)  # an interrupt: observers count on being told
             raise
     if task.inputs is None:
         return []
@@ -243,11 +243,11 @@ def _tell_begin(sink: EventLog, task: GraphTask) -> None:
     sink.emit((BEGIN, now, *begun))
 
 
-def _tell_end(task: GraphTask, error: str) -> None:
+def _tell_end(task: GraphTask) -> None:
     """Tell observers that a backward has ended."""
     sink = instrument.sink
     if sink is not None:
-        sink.emit((END, perf_counter_ns(), task.thread, task.id, error))
+        sink.emit((END, perf_counter_ns(), task.thread, task.id, task.error))
     if instrument.end is not None:
         instrument.end(task)
 

@@ -48,6 +48,7 @@ class GraphTask:
     streams: Streams | None  # where some of its nodes may have been made in another stream
     # How far it is:
     order: int  # how many have run
+    error: str  # the name of the error that it ended in
     counts: dict[Any, int]  # how many gradients each node still waits for
     buffers: dict[Any, Any]  # what has arrived at those that wait: a sum, or one for each output
     owned: set[Any]  # those whose buffer is a sum that was made here: one may add to it in place

@@ -9,7 +9,7 @@ rule, or is recorded.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol, Self
 
 from ag_visual.arrays.coo import Coo
@@ -146,6 +146,9 @@ class LiveBackward(Protocol):
     parent: Any  # the backward inside of which it runs, or None
     starts: Sequence[Any]  # edges to its roots, each a tuple whose first item is the node
     counts: Mapping[Any, Any]  # by all nodes that it may reach
+    retain: bool  # the graph may run again: it keeps what it saved
+    needed: Collection[Any] | None  # those that it runs: None: all of them; empty: not known
+    error: str  # the name of the error that it ended in; '' without one, and before its end
 
 
 class Engine(Protocol):

@@ -285,7 +285,15 @@ class Session:
 
     def cell_ended(self, cell: str | None, ran_through: bool) -> None:
         """A cell of the notebook ended, without an error or with one."""
-        if self.found.cell_ended(cell, ran_through):
+        solved = self.found.cell_ended(cell, ran_through)
+        missed = self.recorder.missed
+        try:
+            self.recorder.cell_ended()
+        except Exception as error:
+            self._failed(error)
+        if missed:
+            self.hurry()
+        elif solved:
             self.changed()
 
     @property
@@ -347,6 +355,7 @@ class Session:
             "breakpoints": [b.json() for b in self.gate.breakpoints],
             "pause_next": self.gate.pause_next,
             "control": self.control,
+            "missed": self.recorder.missed if self.recorder.scope == "newest" else 0,
             "jacobians": self.jacobians.count,
             "message": self.message,
             "lesson": None if self.lesson is None else self.lesson.json(),

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy
 
-from ag_visual.observe.record.recorder import Allowance
+from ag_visual.observe.record.allowance import Allowance
 from ag_visual.session.session import Session, current
 
 from . import cases

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import ag_visual as ag
-from ag_visual.observe.record.recorder import Allowance
+from ag_visual.observe.record.allowance import Allowance
 from ag_visual.observe.record.scalars import ScalarLog
 from ag_visual.session.commands import handle
 from ag_visual.session.session import current

@@ -11,6 +11,7 @@ from itertools import groupby
 from typing import Any, Final, Literal
 
 from ag_visual.observe.compare.match import (
+    UNWATCHED,
     Facts,
     Matching,
     Part,
@@ -111,7 +112,7 @@ def place_of(site: Any) -> str:
 def loudness(gradient: tuple[float, float]) -> float:
     """How far a gradient moved, in powers of two; inf where it became or ceased to be finite."""
     before, after = gradient
-    if before < 0 and after < 0:
+    if (before < 0 and after < 0) or UNWATCHED in gradient:
         return 0.0
     if is_finite(before) != is_finite(after):
         return math.inf
@@ -128,7 +129,8 @@ def loudness(gradient: tuple[float, float]) -> float:
 def gradient_text(gradient: tuple[float, float]) -> str:
     """'norm 0.5 -> 2, 4 times larger'."""
     before, after = gradient
-    texts = ["no gradient" if norm < 0 else f"{norm:.3g}" for norm in gradient]
+    unknown = {-1.0: "no gradient", UNWATCHED: "not watched"}
+    texts = [unknown.get(norm, f"{norm:.3g}") for norm in gradient]
     times = ""
     if before > 0 and after > 0 and is_finite(before) and is_finite(after):
         ratio = after / before

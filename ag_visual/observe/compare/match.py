@@ -19,6 +19,9 @@ from ag_visual.observe.export.export import Recording
 from ag_visual.observe.wire import schema
 from ag_visual.observe.wire.columns import Tables
 
+UNWATCHED: Final = -2.0
+"""In place of a norm: nobody watched the pass while it ran."""
+
 
 @dataclass(slots=True)
 class Part:
@@ -28,7 +31,7 @@ class Part:
     name: str  # class name, or the variable of a leaf
     shape: str
     dtype: str
-    norm: float = -1.0  # 2-norm of the gradient that arrived, -1: none did
+    norm: float = -1.0  # 2-norm of the gradient that arrived, -1: none did, -2: not watched
     site: Mapping[str, Any] | None = None
     scope: str = ""
     kinds: str = ""

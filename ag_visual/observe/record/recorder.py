@@ -36,9 +36,11 @@ from ag_visual.events.log import (
 )
 from ag_visual.events.node_record import sequence, thread_of, time_of
 from ag_visual.observe.diagnose.odd_values import OddValues
+from ag_visual.observe.record.allowance import Allowance
 from ag_visual.observe.record.graph import emit_births, walk
 from ag_visual.observe.record.held_gradients import HeldGradients
 from ag_visual.observe.record.hook_effect import HookEffect
+from ag_visual.observe.record.last_unwatched import LastUnwatched
 from ag_visual.observe.record.leaf_names import Labels
 from ag_visual.observe.record.parameters import Parameters
 from ag_visual.observe.record.tangents import Tangents
@@ -96,35 +98,6 @@ class _Taken:
         self.refs += later.refs
 
 
-class Allowance:
-    """Time that may be spent without being asked for: 50 ms at once, of which a share of the time
-    that passes comes back while `grows`. What took longer, or waited for a processor, is owed up
-    to as much again: what follows would not be seen for minutes.
-    """
-
-    def __init__(self, seconds: float = 0.05, share: float = 0.05, *, grows: bool = False) -> None:
-        self.most = seconds * 1e9
-        self.share = share
-        self.grows = grows
-        self._left = self.most
-        self._at = perf_counter_ns()
-
-    def any_left(self, now: int) -> bool:
-        """Whether something may be done at this moment."""
-        if self.grows:
-            self._left = min(self.most, self._left + (now - self._at) * self.share)
-        self._at = now
-        return self._left > 0
-
-    def spend(self, nanoseconds: float) -> None:
-        """So much was done."""
-        self._left = max(self._left - nanoseconds, -self.most)
-
-    def once_more(self) -> None:
-        """A person has begun something: once it may be done, whatever was spent before."""
-        self._left = max(self._left, 1.0)
-
-
 class Recorder:
     """One recording at a time. `start` and `stop` set and clear the event sink.
 
@@ -148,7 +121,8 @@ class Recorder:
         self.tangents = Tangents()
         self.held = HeldGradients()
         self.odd = OddValues()
-        self._missed = 0  # backwards since the last one that was recorded
+        self.missed = 0  # backwards since the last one that was recorded
+        self.last_unwatched = LastUnwatched()
         self.on_scope_end: Callable[[], None] | None = None
         self._log = EventLog(HookEffect)
         self._crowded = CROWD  # references in the log from which on dead ones are sought
@@ -188,12 +162,13 @@ class Recorder:
         self.reads = Allowance(grows=True)
         self._skipped = 0
         self.odd, self.held = OddValues(), HeldGradients()
-        self._missed = 0
+        self.missed = 0
         self._listen()
 
     def stop(self) -> None:
         """Stop recording; what was recorded stays."""
         self.scope = self.rest
+        self.last_unwatched.let_go()
         if self.listening:
             instrument.sink = None
         self._open.clear()
@@ -204,6 +179,7 @@ class Recorder:
         return instrument.sink is self._log
 
     def _listen(self) -> None:
+        self.last_unwatched.let_go()
         if not self.listening:
             self._since = next(sequence)
             instrument.sink = self._log
@@ -216,7 +192,7 @@ class Recorder:
             self._tell_values(task, self._begin(task, frame))
         else:
             self.held.forget()
-            self._missed += self.on
+            self.missed += self.on
 
     def _watch(self, task: LiveBackward, frame: FrameType | None) -> None:
         """Record this backward, if it may be: that is over with its end."""
@@ -225,13 +201,16 @@ class Recorder:
             nodes = len(task.counts)
             if task.parent is not None:
                 return
+            self.last_unwatched.let_go()
             if nodes > NEWEST_NODES:
                 self.unwatched = nodes
                 self.held.forget()
-                self._missed += 1
+                self.missed += 1
                 return
             if not self.allowance.any_left(now) and not self._remarkable(task, now):
-                self._missed += 1
+                self.missed += 1
+                # While pages look: only then may its graph live on for them.
+                self.last_unwatched.began(task, now, hold=self.allowance.grows)
                 return
         self._open.add(task.id)
         self._listen()
@@ -307,9 +286,9 @@ class Recorder:
             for seq, *counts in self.odd.of(task):
                 emit((ODD, now, task.thread, task.id, seq, *counts))
             self.reads.spend(perf_counter_ns() - now)
-        if self._missed:
-            emit((MISSED, now, task.thread, task.id, self._missed))
-            self._missed = 0
+        if self.missed:
+            emit((MISSED, now, task.thread, task.id, self.missed))
+            self.missed = 0
         held = self.held.of(sinks)
         if held is not None:
             emit((HELD, now, task.thread, task.id, *held))
@@ -331,6 +310,7 @@ class Recorder:
     def ended(self, task: LiveBackward) -> None:
         """A backward ended: the scopes 'once' and 'every' may change what is recorded next."""
         if self.scope == "newest":
+            self.last_unwatched.ended(task)
             self._open.discard(task.id)
             if not self._open and self.listening:
                 instrument.sink = None
@@ -348,6 +328,15 @@ class Recorder:
             self._skipped += 1
             if self._skipped >= self.every:
                 self._listen()
+
+    def cell_ended(self) -> None:
+        """A cell of a notebook ended: its last backward is told now if nobody watched it."""
+        roots = self.last_unwatched.roots()
+        if roots and not self.listening:
+            self.add_graph(roots)
+            self.last_unwatched.tell(self._log, self.missed - 1)
+            self.missed = 0
+        self.last_unwatched.let_go()
 
     def add_graph(self, roots: Iterable[LiveNode]) -> None:
         """Tell the graph below `roots` as far as it is not known yet."""
@@ -564,6 +553,8 @@ class Recorder:
             self._dead = deque()
             self._live = {}
             self._unnamed = {}
+            self.last_unwatched.let_go()
+            self.missed = 0
             self.tangents = Tangents()
             self.parameters = Parameters()
             self._called_in = None

@@ -46,9 +46,10 @@ from ag_visual.observe.formulas.local import (
     slopes,
     value_of,
 )
+from ag_visual.observe.record.allowance import Allowance
 from ag_visual.observe.record.leaf_names import Scope
 from ag_visual.observe.record.node_view import meta_of, outputs_of
-from ag_visual.observe.record.recorder import Allowance, Recorder
+from ag_visual.observe.record.recorder import Recorder
 
 MOST_NODES: Final = 120
 """Nodes of one graph that are looked at number by number."""

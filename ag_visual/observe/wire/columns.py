@@ -572,6 +572,6 @@ def _array(values: Any, kind: schema.ColumnType) -> Array:
 
 
 def _norms(squares: Sequence[float] | Array) -> Array:
-    """2-norms from sums of squares; -1 stays what it means: there was no gradient."""
+    """2-norms from sums of squares; what is negative stays what it means."""
     values = np.array(squares, np.float64)
-    return np.where(values < 0, -1.0, np.sqrt(np.abs(values)))
+    return np.where(values < 0, values, np.sqrt(np.abs(values)))

@@ -72,6 +72,7 @@ RECORDS: Final[dict[str, dict[str, str]]] = {
         "pause_next": "boolean",
         "control": "boolean -- false: commands cannot reach a busy kernel; record, then scrub",
         "kernel_busy?": "boolean",
+        "missed?": "number -- backward passes after the last that is told: nobody watched them",
         "jacobians?": "number -- that were computed while recorded",
         "message": "string -- one sentence for the reader, empty when there is nothing to say",
         "lesson?": "Lesson | null -- how a teacher's cell set up the panel",

@@ -112,7 +112,10 @@ TABLES: Final[dict[str, dict[str, Column]]] = {
         "order": Column("u32", says="0 for the first node that the task ran"),
         "t0": _TIME,
         "t1": _TIME,
-        "norm": Column("f64", says="2-norm of the incoming gradient, NaN possible, -1: none came"),
+        "norm": Column(
+            "f64",
+            says="2-norm of the incoming gradient, NaN possible, -1: none came, -2: not watched",
+        ),
         "flags": Column("u8", says="1: the gradient held a NaN or an infinity"),
     },
     "tasks": {

@@ -67,7 +67,7 @@ function styleOf(states: States, from: number, to: number): number {
   if (below === State.next) {
     return NEXT;
   }
-  const remarkable = BY_KIND[gradientKind(states, states.norm[to] === -1 ? from : to)];
+  const remarkable = BY_KIND[gradientKind(states, states.norm[to] < 0 ? from : to)];
   if (remarkable !== undefined) {
     return remarkable;
   }

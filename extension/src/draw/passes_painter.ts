@@ -59,7 +59,19 @@ export function paintPasses(
     const colour = ended === 'in error' ? palette.bad : ended === 'no' ? palette.run : palette.done;
     // What is forgotten cannot be shown: its bar is pale.
     ctx.fillStyle = own ? palette.accent : passes.kept[i] ? colour : palette.line2;
-    ctx.fillRect(x, TOP + high - tall, thick, tall);
+    if (passes.unwatched[i] && thick > 2) {
+      // Its height is not known: hollow, and as high as half of the strip.
+      ctx.strokeStyle = ctx.fillStyle;
+      ctx.strokeRect(x + 0.5, TOP + high / 2 + 0.5, thick - 1, high / 2 - 1);
+    } else {
+      ctx.fillRect(x, TOP + high - tall, thick, tall);
+    }
+    // Those before it that nobody watched: dots in their place.
+    if (passes.missed[i] > 0 && thick > 2) {
+      ctx.fillStyle = palette.ink3;
+      for (let y = TOP; y < TOP + high; y += 4) ctx.fillRect(x - 1, y, 1, 2);
+      ctx.fillStyle = own ? palette.accent : colour;
+    }
     // Not the colour alone: the one on screen stands on a foot of its own.
     if (own) ctx.fillRect(x, TOP + high, Math.max(2, thick), 2);
   };

@@ -2,6 +2,7 @@
 
 import type { States } from './states';
 import { Flag, State } from './states';
+import { UNWATCHED } from './store';
 
 export type GradientKind = 'none' | 'zero' | 'vanishing' | 'plain' | 'exploding' | 'nonfinite';
 
@@ -38,7 +39,7 @@ export function gradientKind(states: States, index: number): GradientKind {
     return 'nonfinite';
   }
   if (norm < 0) {
-    return states.node[index] === State.done ? 'none' : 'plain';
+    return norm !== UNWATCHED && states.node[index] === State.done ? 'none' : 'plain';
   }
   if (norm === 0) {
     return 'zero';

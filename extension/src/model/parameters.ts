@@ -7,6 +7,7 @@ import { NONE } from '../protocol/schema';
 import { breaksAmong } from './graph_breaks';
 import type { InspectorModel } from './inspector';
 import type { Store } from './store';
+import { UNWATCHED } from './store';
 
 /** Why a parameter got no gradient. */
 export interface Why {
@@ -165,11 +166,12 @@ class Owners {
   }
 }
 
-/** The norm that arrived at a leaf in a pass by `t`; -1: none came, null: it has not run. */
+/** The norm that arrived at a leaf in a pass by `t`; -1: none came, null: not run or watched. */
 function normIn(store: Store, seq: number, task: number, t: number): number | null {
   const { at } = store.runs;
   for (let row = store.runsOf.newest(seq); row !== -1; row = store.runsOf.before(row))
-    if (at.task[row] === task && at.t1[row] <= t) return at.norm[row];
+    if (at.task[row] === task && at.t1[row] <= t)
+      return at.norm[row] === UNWATCHED ? null : at.norm[row];
   return null;
 }
 
@@ -187,7 +189,7 @@ function* normsOf(store: Store, { storage, shape, seq: shown }: Parameter): Gene
     // Another view of the same memory.
     if (label && own && label !== own) continue;
     for (let row = store.runsOf.newest(seq); row !== -1; row = store.runsOf.before(row))
-      if (runs.at.norm[row] !== -1)
+      if (!(runs.at.norm[row] < 0))
         yield { task: runs.at.task[row], norm: runs.at.norm[row] };
   }
 }
@@ -298,7 +300,8 @@ export function parametersOf(model: InspectorModel, weights: Weights | null): Pa
   const { leaves, parameters } = store;
   const task = graph.task === null ? undefined : store.tasks.get(graph.task);
   const id = task?.task ?? -1;
-  const over = task !== undefined && task.ended !== 'no' && states.t >= task.end;
+  const ended = task !== undefined && task.ended !== 'no' && states.t >= task.end;
+  const over = ended && store.watched(id);
   const owners = new Owners(store);
   const found = new Map<number, Parameter>();
   const others: Parameter[] = [];

@@ -12,6 +12,10 @@ export interface Passes {
   numbers: Int32Array;
   /** 2-norm of the gradients of its leaves; NaN: not finite; -1: not known yet */
   norms: Float64Array;
+  /** how many just before it were not recorded */
+  missed: Int32Array;
+  /** 1: it was told after it had run, nobody watched it */
+  unwatched: Uint8Array;
   /** what is remarkable about it: bits of kinds of findings */
   kinds: Int32Array;
   /** 1: its nodes are still there */
@@ -117,6 +121,8 @@ export function passesOf(store: Store, ledger: Ledger | null = null): Passes {
     ids: Int32Array.from([...gone, ...all], ({ task }) => task),
     numbers: Int32Array.from([...gone, ...all], ({ number }) => number),
     norms: Float64Array.from([...gone, ...marks], mark => mark?.norm ?? -1),
+    missed: Int32Array.from([...before, ...all.map(({ missed }) => missed)]),
+    unwatched: Uint8Array.from([...before, ...all.map(one => (store.watched(one.task) ? 0 : 1))]),
     kinds: Int32Array.from([...gone, ...marks], mark => mark?.kinds ?? 0),
     kept: Uint8Array.from([...before, ...all], one => (one === 0 ? 0 : 1)),
     ms,
@@ -164,12 +170,16 @@ export function tallestOf(heights: Float64Array, from: number, to: number): numb
   return found;
 }
 
+export const NOT_WATCHED = 'not watched while it ran';
+
 /** 'pass 21 of 40, NaN or ∞, |grad| 0.31, 1.2 ms' */
 export function passText(passes: Passes, i: number, all: number): string {
   const { numbers, kinds, norms, kept } = passes;
   const names = KINDS.filter(kind => kinds[i] & bitOf(kind)).map(kind => KIND_NAMES[kind]);
   const norm = norms[i] < 0 ? [] : [`|grad| ${numberText(norms[i])}`];
   const parts = [`backward ${countText(numbers[i])} of ${countText(all)}`, ...names, ...norm];
+  if (passes.unwatched[i]) parts.push(NOT_WATCHED);
+  if (passes.missed[i] > 0) parts.push(`${countText(passes.missed[i])} before it not watched`);
   if (!kept[i]) parts.push('let go');
   return [...parts, tookText(passes, i)].join(', ');
 }

@@ -47,7 +47,7 @@ export const Flag = {
 export interface States {
   node: Uint8Array;
   flags: Uint8Array;
-  /** 2-norm of the incoming gradient by node; -1: none yet */
+  /** 2-norm of the incoming gradient by node; -1: none yet; UNWATCHED */
   norm: Float64Array;
   /** state by leaf number */
   leaf: Map<number, NodeState>;

@@ -25,6 +25,9 @@ export interface Task {
   missed: number;
 }
 
+/** In place of a norm: the pass was told when its cell had ended, nobody watched it run. */
+export const UNWATCHED = -2;
+
 export interface Limits {
   /** nodes kept; the steps beyond leave, oldest first */
   nodes: number;
@@ -108,8 +111,7 @@ export class Store {
   /** told each backward pass that ended, while all that it was is still there */
   onEnd: ((task: Task) => void) | null = null;
 
-  /** backward passes so far, those that were not recorded included */
-  passes = 0;
+  private told = 0;
   private readonly missed = new Map<number, number>();
   private ended: Task[] = [];
   private strings: string[] = [];
@@ -247,7 +249,7 @@ export class Store {
     this.problems = [];
     this.coalesced = {};
     this.droppedSteps = 0;
-    this.passes = 0;
+    this.told = 0;
     this.missed.clear();
     this.underWay = false;
     this.forgotten = { steps: 0, nodes: 0 };
@@ -260,6 +262,17 @@ export class Store {
       table.clear();
     }
     this.reindex();
+  }
+
+  /** Backward passes so far, those that were not recorded included. */
+  get passes(): number {
+    return this.told + (this.state.missed ?? 0);
+  }
+
+  /** Whether somebody watched a pass while it ran. */
+  watched(task: number): boolean {
+    const row = this.runsIn.newest(task);
+    return row === -1 || this.runs.at.norm[row] !== UNWATCHED;
   }
 
   /** Bytes of memory in columns and indexes. */
@@ -347,7 +360,7 @@ export class Store {
           end: ended === 0 ? Infinity : rows.t[row],
           thread: rows.thread[row],
           root: rows.root[row],
-          number: known?.number ?? (this.passes += 1 + missed),
+          number: known?.number ?? (this.told += 1 + missed),
           missed
         });
       } else {

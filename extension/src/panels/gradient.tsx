@@ -4,6 +4,7 @@ import type { ReactElement } from 'react';
 import type { Values } from '../protocol/schema';
 import { numberText } from '../model/format';
 import { State } from '../model/states';
+import { UNWATCHED } from '../model/store';
 import type { Answer } from './answers';
 import { useInspector } from './presenter';
 import { GradientEditor } from './gradient_editor';
@@ -28,7 +29,12 @@ export function Gradient({ seq, isLeaf }: { seq: number; isLeaf: boolean }): Rea
     ) : null;
   }
   if (!values && !arrived) {
-    return null;
+    return norm === UNWATCHED ? (
+      <p className="agv-line agv-quiet">
+        Nobody watched this pass while it ran, so that its gradient is not known: press Record and
+        run the cell again.
+      </p>
+    ) : null;
   }
   const waits = state === State.next && presenter.live && presenter.paused;
   const editable = waits && !presenter.hides('editing');

@@ -75,7 +75,7 @@ function NodeRow({ seq }: { seq: number }): ReactElement {
       <span className="agv-elide" title={text && site ? `${placeText(site)}: ${text}` : undefined}>
         {oneLine(model.titleOf(seq), 60)} <code className="agv-quiet">{text}</code>
       </span>
-      <span className="agv-number">{norm === -1 ? '' : numberText(norm)}</span>
+      <span className="agv-number">{norm < 0 ? '' : numberText(norm)}</span>
       <span className="agv-sign" data-kind={kind} title={KIND_WORDS[kind] || STATE_NAMES[state]}>
         {KIND_SIGNS[kind] || STATE_SIGNS[state] || ''}
       </span>

@@ -7,7 +7,9 @@ import { oneLine } from '../protocol/text';
 import { countText, durationText, numberText, placeText, plural } from '../model/format';
 import type { InspectorModel } from '../model/inspector';
 import type { Passes } from '../model/passes';
-import { passesOf, runMs, tookText } from '../model/passes';
+import { NOT_WATCHED, passesOf, runMs, tookText } from '../model/passes';
+import type { Task } from '../model/store';
+import { UNWATCHED } from '../model/store';
 import { readPalette } from '../draw/palette';
 import type { Slice } from '../draw/timeline_painter';
 import {
@@ -55,10 +57,10 @@ export function sliceWords(model: InspectorModel, slice: Slice | null, coming: b
   }
   const { norm } = store.runs.at;
   const order = axis.runs.indexOf(slice.run);
-  const told = !(coming && order >= states.done) && norm[slice.run] !== -1;
+  const told = !(coming && order >= states.done) && !(norm[slice.run] < 0);
   return [
     `${name}, step ${order + 1} of ${axis.slots}`,
-    durationText(runMs(store)(slice.run)),
+    norm[slice.run] === UNWATCHED ? NOT_WATCHED : durationText(runMs(store)(slice.run)),
     told ? `gradient norm ${numberText(norm[slice.run])}` : ''
   ]
     .filter(part => part !== '')
@@ -115,12 +117,33 @@ function TaskChooser({ passes }: { passes: Passes }): ReactElement | null {
         </span>
       )}
       {took && <span className="agv-quiet">{took}</span>}
+      <Unwatched task={task} />
       {model.target.kind !== 'latest' && (
         <button type="button" className="agv-link" onClick={() => model.show({ kind: 'latest' })}>
           Follow the newest
         </button>
       )}
     </>
+  );
+}
+
+const WHY_NOT =
+  'Backward passes that follow each other fast are not all watched, so that the program is not ' +
+  'slowed down: Record has all of them.';
+
+/** What ran unwatched: the pass on screen, those before it, or after the newest. */
+function Unwatched({ task }: { task: Task | null }): ReactElement | null {
+  const { model } = useInspector();
+  const { store } = model;
+  const after = store.state.missed ?? 0;
+  const parts: string[] = [];
+  if (task && !store.watched(task.task)) parts.push(NOT_WATCHED);
+  if (task && task.missed > 0) parts.push(`${countText(task.missed)} before it not watched`);
+  if (after > 0) parts.push(`${countText(after)} after the newest not watched`);
+  return parts.length === 0 ? null : (
+    <span className="agv-quiet agv-elide" title={WHY_NOT}>
+      {parts.join(', ')}
+    </span>
   );
 }
 

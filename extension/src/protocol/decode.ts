@@ -160,6 +160,7 @@ export function readState(value: unknown): State {
     pause_next: state.pause_next === true,
     control: state.control === true,
     kernel_busy: state.kernel_busy === true,
+    missed: asNumber(state.missed, 0),
     jacobians: asNumber(state.jacobians, 0),
     message: asText(state.message),
     lesson: readLesson(state.lesson),

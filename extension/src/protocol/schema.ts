@@ -112,7 +112,7 @@ export const TABLES = {
     t0: 'f64',
     /** milliseconds since the session began */
     t1: 'f64',
-    /** 2-norm of the incoming gradient, NaN possible, -1: none came */
+    /** 2-norm of the incoming gradient, NaN possible, -1: none came, -2: not watched */
     norm: 'f64',
     /** 1: the gradient held a NaN or an infinity */
     flags: 'u8',
@@ -542,6 +542,8 @@ export interface State {
   /** false: commands cannot reach a busy kernel; record, then scrub */
   control: boolean;
   kernel_busy?: boolean;
+  /** backward passes after the last that is told: nobody watched them */
+  missed?: number;
   /** that were computed while recorded */
   jacobians?: number;
   /** one sentence for the reader, empty when there is nothing to say */

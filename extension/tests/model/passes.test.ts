@@ -3,7 +3,12 @@
 import { expect, test } from 'vitest';
 import { timeAxis } from '../../src/model/axis';
 import { InspectorModel } from '../../src/model/inspector';
-import { passesOf, runMs, tookText } from '../../src/model/passes';
+import { gradientText } from '../../src/model/compare/differences';
+import { gradientKind } from '../../src/model/gradient_kind';
+import { parametersOf } from '../../src/model/parameters';
+import { passText, passesOf, runMs, tookText } from '../../src/model/passes';
+import { State } from '../../src/model/states';
+import { UNWATCHED } from '../../src/model/store';
 import { NONE } from '../../src/protocol/schema';
 import { Program } from '../synthetic/program';
 
@@ -59,4 +64,53 @@ test('a stop that lasts counts in none either', () => {
   const passes = passesOf(nested({ over: false }).store);
   expect([...passes.ms]).toEqual([4, 1]);
   expect([...passes.stopped]).toEqual([20_000, 20_000]);
+});
+
+/** The third of four passes was watched; the fourth was told when its cell had ended. */
+function unwatchedLast(): InspectorModel {
+  const program = new Program(['y = x.exp().sum()', 'y.backward()']);
+  const { writer } = program;
+  const x = program.leaf('x', [3]);
+  const about = { site: writer.site(program.site(2)), total: 3, retain: 0, thread: 0 };
+  for (const [task, norm, missed] of [
+    [3, 1, 2],
+    [9, UNWATCHED, 5]
+  ]) {
+    const exp = program.op('ExpBackward0', 1, [x], [3]);
+    const sum = program.op('SumBackward0', 1, [exp], []);
+    const t = (writer.t = Math.ceil(writer.t) + 1);
+    writer.row('missed', { task, passes: missed, t });
+    writer.row('tasks', { ...about, task, t, ended: 0, root: sum });
+    [sum, exp, x].forEach((seq, order) =>
+      writer.row('runs', { seq, task, order, t0: t + 1, t1: t + 1, norm, flags: 0 })
+    );
+    writer.row('tasks', { ...about, task, t: t + 1, ended: 1, root: NONE });
+    writer.t += 1;
+  }
+  writer.state.missed = 7;
+  const model = new InspectorModel();
+  model.receive(writer.flush());
+  model.refresh();
+  return model;
+}
+
+test('a pass that nobody watched is counted, done, and of its gradients nothing is said', () => {
+  const model = unwatchedLast();
+  const { store, ledger, states, graph } = model;
+  const passes = passesOf(store, ledger);
+  expect([...passes.numbers]).toEqual([3, 9]);
+  expect(store.passes).toBe(16);
+  expect([...passes.unwatched]).toEqual([0, 1]);
+  expect(passText(passes, 1, store.passes)).toBe(
+    'backward 9 of 16, not watched while it ran, 5 before it not watched, 1.0 ms'
+  );
+  expect(passText(passes, 0, store.passes)).not.toContain('ran');
+  expect(passes.norms[1]).toBe(-1);
+  expect(graph.seqs.length).toBe(2);
+  expect([...states.node]).toEqual([State.done, State.done]);
+  expect([0, 1].map(i => gradientKind(states, i))).toEqual(['plain', 'plain']);
+  expect(parametersOf(model, null).map(({ state, norm }) => [state, norm])).toEqual([
+    ['waits', null]
+  ]);
+  expect(gradientText({ from: 1, to: UNWATCHED })).toBe('norm 1 → not watched');
 });

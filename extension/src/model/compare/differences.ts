@@ -3,6 +3,7 @@
 import type { Site } from '../../protocol/schema';
 import { oneLine } from '../../protocol/text';
 import { bytesText, countText, numberText, placeText, plural, shapeText } from '../format';
+import { UNWATCHED } from '../store';
 import type { Facts } from './facts';
 import { NO_INPUT, leafInput } from './facts';
 import type { Matching } from './match';
@@ -105,7 +106,8 @@ const finite = (norm: number): boolean => Number.isFinite(norm);
 /** 'norm 0.5 → 1.6, 3.2 times' */
 export function gradientText(gradient: GradientChange): string {
   const { from, to } = gradient;
-  const normText = (norm: number): string => (norm < 0 ? 'no gradient' : numberText(norm));
+  const normText = (norm: number): string => 
+    norm === UNWATCHED ? 'not watched' : norm < 0 ? 'no gradient' : numberText(norm);
   const ratio = ratioOf(gradient);
   const times =
     from > 0 && to > 0 && finite(ratio)
@@ -126,7 +128,7 @@ export function factorText(ratio: number): string {
 /** How far a gradient moved, in powers of two; Infinity where it became or ceased to be finite. */
 function loudness(gradient: GradientChange): number {
   const { from, to } = gradient;
-  if (from < 0 && to < 0) {
+  if ((from < 0 && to < 0) || from === UNWATCHED || to === UNWATCHED) {
     return 0;
   }
   if ((from >= 0 || to >= 0) && finite(from) !== finite(to)) {

@@ -92,6 +92,8 @@ export class Ledger {
   /** grows with every pass */
   version = 0;
   private epoch = '';
+  /** the pass before was not watched */
+  private skipped = false;
   private readonly markOf = new Map<number, Mark>();
   private readonly told = new Map<string, Told>();
   private readonly runs = new Map<string, Run>();
@@ -101,6 +103,7 @@ export class Ledger {
     this.markOf.clear();
     this.told.clear();
     this.runs.clear();
+    this.skipped = false;
     this.version++;
   }
 
@@ -122,6 +125,13 @@ export class Ledger {
       for (const old of this.marks.splice(0, MOST_PASSES / 10)) this.markOf.delete(old.task);
     }
     this.version++;
+    if (!store.watched(task.task)) {
+      mark.norm = -1;
+      this.skipped = true;
+      return;
+    }
+    const skipped = task.missed > 0 || this.skipped;
+    this.skipped = false;
 
     const { site } = pass;
     const place = placeOf(site);
@@ -136,7 +146,7 @@ export class Ledger {
     run.lines.set(name, line);
     for (const strand of [run, line]) {
       strand.passes++;
-      strand.partial ||= task.missed > 0 && strand.passes > 1;
+      strand.partial ||= skipped && strand.passes > 1;
     }
     this.reach(pass, run);
     for (const finder of FINDERS) {
