@@ -254,11 +254,11 @@ def _end_told_once(patch: pytest.MonkeyPatch) -> str:
     original = engine._tell_end
     told = set()
 
-    def tell(task: Any, error: str) -> None:
+    def tell(task: Any) -> None:
         if task.id not in told:
             told.add(task.id)
             _work()
-            original(task, error)
+            original(task)
 
     patch.setattr(engine, "_tell_end", tell)
     return "watched"

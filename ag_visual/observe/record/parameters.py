@@ -8,6 +8,7 @@ training cost nothing. Reasons are sought when the log is drained.
 from __future__ import annotations
 
 import math
+import threading
 import time
 import weakref
 from collections import deque
@@ -106,6 +107,7 @@ class Parameters:
         self._known: dict[int, _Parameter] = {}  # by the id of the tensor
         # By what leaves and code are known by: these, held, so that no others get their ids.
         self._met: dict[tuple[int, int], tuple[Any, Any, tuple[_Leaf, ...]]] = {}
+        self._meeting = threading.RLock()  # backwards begin in any thread
         self._facts: list[Fact] = []
         self._passes: deque[_Pass] = deque(maxlen=_WAITING)
         self._cuts: deque[Event] = deque(maxlen=_CUTS)
@@ -129,14 +131,16 @@ class Parameters:
         code = None if task.call_site is None else task.call_site[0]
         refs = tuple(map(weakref.ref, leaves))
         key = hash(tuple(map(id, refs))), id(code)
-        if key in self._met:
-            self._leaves = self._met[key][2]
+        known = self._met.get(key)
+        if known is not None:
+            self._leaves = known[2]
             return
-        while len(self._met) >= _SITUATIONS:
-            del self._met[next(iter(self._met))]
         # While they are watched: another engine's are known no more when it has stopped.
         self._leaves = tuple(_Leaf(ref, _storage(ref()), live.engine_of(ref())) for ref in refs)
-        self._met[key] = refs, code, self._leaves
+        with self._meeting:
+            while len(self._met) >= _SITUATIONS:
+                del self._met[next(iter(self._met))]
+            self._met[key] = refs, code, self._leaves
         taking = {id(leaf) for leaf in leaves}
         if any(self._of(leaf) is None for leaf in leaves):
             self._find(frame, taking)
