@@ -21,7 +21,8 @@ loss().backward()"""
 
 def test_a_backward_is_shown_without_a_click(lab: Lab, server: Server) -> None:
     make_watching(server)
-    cells = [FIRST, "(loss() * 2).backward()", "torch.exp(loss()).backward()"]
+    many = "for _ in range(300):\n    torch.sin(loss()).backward()"
+    cells = [FIRST, "(loss() * 2).backward()", "torch.exp(loss()).backward()", many]
     lab.open("newest/first.ipynb", cells, kernel=WATCHING)
     panel = lab.inspector()
     lab.run(0)
@@ -32,13 +33,19 @@ def test_a_backward_is_shown_without_a_click(lab: Lab, server: Server) -> None:
     lab.wait_until(lambda: lab.nodes()[:1] == ["MulBackward0"], "the next one")
     lab.pictures("newest")
 
+    # Of a fast loop a few are watched; the last one is there, and what is missing is told.
+    lab.run(3)
+    lab.wait_until(lambda: lab.model("model.shownTask()?.number") == 302, "the last of the loop")
+    assert lab.nodes()[0] == "SinBackward0"
+    expect(panel.locator(".agv-time-head")).to_contain_text("before it")
+
     # Off: what comes is not shown, in the kernel that comes after a restart neither.
     try:
         panel.get_by_role("button", name="Watch", exact=True).click()
         panel.get_by_role("button", name="Off").click()
         expect(pill).to_have_text("Not recording")
         lab.run(2)
-        assert lab.nodes()[0] == "MulBackward0"
+        assert lab.nodes()[0] == "SinBackward0"
         lab.restart()
         lab.run(0)
         expect(pill).to_have_text("Not recording")

@@ -67,6 +67,11 @@ export class LabKernel implements KernelPort {
   private readonly naming = new Set<string>();
   /** the kernel answered when it was last asked */
   private informed = false;
+  /**
+   * Requests of cells that run. The kernel says that it is idle whenever it has answered a message
+   * of another channel or subshell, in the middle of a cell, too.
+   */
+  private readonly running = new Set<string>();
   private last: { status: KernelStatus; busy: boolean };
 
   constructor(private readonly kernel: Kernel.IKernelConnection) {
@@ -88,7 +93,7 @@ export class LabKernel implements KernelPort {
   }
 
   get busy(): boolean {
-    return this.kernel.status === 'busy';
+    return this.kernel.status === 'busy' || this.running.size > 0;
   }
 
   get torch(): boolean {
@@ -261,6 +266,9 @@ export class LabKernel implements KernelPort {
   }
 
   private changed(): void {
+    // What a kernel ran that restarts ends unheard, and so may what ends while nothing is heard.
+    const { connectionStatus } = this.kernel;
+    if (this.status !== 'alive' || connectionStatus !== 'connected') this.running.clear();
     const { status, busy } = this;
     if (status !== this.last.status || busy !== this.last.busy) {
       this.last = { status, busy };
@@ -278,6 +286,8 @@ export class LabKernel implements KernelPort {
     if (type === 'execute_input') {
       // What it imports can be asked for when it has run: the one time that there is a reason to.
       const { code } = (message as KernelMessage.IExecuteInputMsg).content;
+      this.running.add((message.parent_header as { msg_id: string }).msg_id);
+      this.changed();
       if (this.absent && !this.hasTorch && /\btorch\b/.test(code)) {
         this.naming.add((message.parent_header as { msg_id: string }).msg_id);
       }
@@ -295,6 +305,7 @@ export class LabKernel implements KernelPort {
     ) {
       return;
     }
+    if (this.running.delete(parent.msg_id)) this.changed();
     const named = this.naming.delete(parent.msg_id);
     if (!this.own.delete(parent.msg_id) && (named || !this.absent)) {
       this.onOccasion.emit();

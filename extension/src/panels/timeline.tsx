@@ -137,8 +137,9 @@ function Unwatched({ task }: { task: Task | null }): ReactElement | null {
   const { store } = model;
   const after = store.state.missed ?? 0;
   const parts: string[] = [];
-  if (task && !store.watched(task.task)) parts.push(NOT_WATCHED);
-  if (task && task.missed > 0) parts.push(`${countText(task.missed)} before it not watched`);
+  const before = task && task.missed > 0 ? `${countText(task.missed)} before it` : '';
+  if (task && !store.watched(task.task)) parts.push(`not watched${before && `, nor ${before}`}`);
+  else if (before) parts.push(`${before} not watched`);
   if (after > 0) parts.push(`${countText(after)} after the newest not watched`);
   return parts.length === 0 ? null : (
     <span className="agv-quiet agv-elide" title={WHY_NOT}>

@@ -112,3 +112,37 @@ describe('occasions to look for ag_visual', () => {
     expect(occasions()).toBe(1);
   });
 });
+
+describe('a kernel', () => {
+  it('is busy while a cell runs, whatever else it answers meanwhile', () => {
+    const connection = new FakeConnection();
+    const kernel = new LabKernel(connection as unknown as Kernel.IKernelConnection);
+    const told: boolean[] = [];
+    kernel.onChange.connect(() => told.push(kernel.busy));
+    connection.status = 'busy';
+    connection.statusChanged.emit();
+    connection.begins('cell', 'train()');
+    connection.status = 'idle'; // it has answered another channel's message
+    connection.statusChanged.emit();
+    expect(kernel.busy).toBe(true);
+    connection.ends('cell');
+    expect(told).toEqual([true, false]);
+  });
+
+  it('runs nothing any more that it ran before a restart or while it was not heard', () => {
+    const connection = new FakeConnection();
+    const kernel = new LabKernel(connection as unknown as Kernel.IKernelConnection);
+    connection.begins('cell', 'train()');
+    connection.status = 'restarting';
+    connection.statusChanged.emit();
+    connection.status = 'idle';
+    connection.statusChanged.emit();
+    expect(kernel.busy).toBe(false);
+    connection.begins('cell', 'train()');
+    connection.connectionStatus = 'connecting';
+    connection.connectionStatusChanged.emit();
+    connection.connectionStatus = 'connected';
+    connection.connectionStatusChanged.emit();
+    expect(kernel.busy).toBe(false);
+  });
+});
