@@ -22,7 +22,8 @@ from torch._C import (
 )
 
 from ag_visual.bridge.arrays import LISTED, UNRECORDED, Figures, figure, figures, listed
-from ag_visual.bridge.node import KEY, TorchNode, leads
+from ag_visual.bridge.node import TorchNode, leads
+from ag_visual.bridge.saved import KEY
 from ag_visual.events import instrument
 
 

@@ -12,8 +12,8 @@ import numpy as np
 
 from ag_visual.bridge.arrays import array_of, dtypes, tensor_of
 from ag_visual.bridge.arrival import Arrivals, take_out
-from ag_visual.bridge.node import FREED, KEY, TorchNode
-from ag_visual.bridge.saved import read_saved
+from ag_visual.bridge.node import FREED, TorchNode
+from ag_visual.bridge.saved import KEY, read_saved
 from ag_visual.events import live
 from ag_visual.events.log import EventLog, run_record
 from ag_visual.events.memory import CallSite

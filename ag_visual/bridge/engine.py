@@ -20,9 +20,10 @@ from ag_visual.bridge.arrival import Arrivals
 from ag_visual.bridge.backward import Backward, Unrecorded
 from ag_visual.bridge.explain import Origins, explain
 from ag_visual.bridge.forward import Forward
-from ag_visual.bridge.node import KEY, TorchNode
+from ag_visual.bridge.node import TorchNode
 from ag_visual.bridge.node_hooks import NodeHooks
-from ag_visual.bridge.saved import Trusted
+from ag_visual.bridge.releases import packing_now
+from ag_visual.bridge.saved import KEY, Trusted
 from ag_visual.bridge.walk import Root, discover
 from ag_visual.core import source
 from ag_visual.events import instrument, live, ranges
@@ -68,7 +69,7 @@ class Watcher:
         self._apply: Any = self._originals[torch.autograd.Function, "apply"]
         self._arrivals = Arrivals()
         # Blocks that this thread is in, in which hooks pack what is saved.
-        self._packing = NEVER if _packing_now() else 0
+        self._packing = NEVER if packing_now() else 0
         Trusted.renew()
         self._mode.unpacked = 0 if self._packing else Trusted.number
         self._owner = 0
@@ -524,11 +525,6 @@ def _nodes_of(asked: Any, task: Backward) -> list[TorchNode]:
 
 NEVER: Final = 1 << 30
 """Blocks of hooks that are entered where nobody can tell any more whether one is left."""
-
-
-def _packing_now() -> bool:
-    """Whether a hook packs what is saved."""
-    return _saving._top_saved_tensors_default_hooks(True) is not None
 
 
 _left: list[Forward] = []

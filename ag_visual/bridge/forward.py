@@ -20,7 +20,9 @@ from torch._C._autograd import _get_sequence_nr
 from torch.overrides import TorchFunctionMode
 
 from ag_visual.bridge.arrays import Memory, array_of, memory_of
-from ag_visual.bridge.node import CUTS, KEY, remember_hook
+from ag_visual.bridge.node import CUTS, remember_hook
+from ag_visual.bridge.releases import TELLS
+from ag_visual.bridge.saved import KEY
 from ag_visual.core import source
 from ag_visual.core.source import inside
 from ag_visual.events import instrument
@@ -99,7 +101,7 @@ class Forward(TorchFunctionMode):
     def __init__(self, watcher: Any, *, keeps: bool) -> None:
         """keeps: results are to be looked at as soon as somebody wants to see them."""
         super().__init__()
-        self._keeps = keeps
+        self._keeps = keeps or not TELLS
         self.watcher: Any = watcher  # bridge.engine.Watcher
         self.pending: list[ref[Any]] = []
         self.unpacked = 0  # `Trusted.number` while no hook of the program's packs what is saved
@@ -238,6 +240,8 @@ class Forward(TorchFunctionMode):
         try:
             if kind in (WRITE, MAYBE):
                 targets = _targets(kind, args, kwargs)
+                if targets and not TELLS:
+                    watcher.behind()  # after the write nodes show nobody what they saved
         except Exception as error:
             self._failed(error)
         try:

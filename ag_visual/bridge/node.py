@@ -20,11 +20,13 @@ from ag_visual.bridge import rule
 from ag_visual.bridge.arrays import array_of, dtypes, kept_array, memory_of
 from ag_visual.bridge.node_hooks import NodeHooks
 from ag_visual.bridge.saved import (
+    KEY,
     Kind,
     Saved,
     Trusted,
     kinds,
     learned_name,
+    packed,
     read_saved,
     read_unpacked,
 )
@@ -32,9 +34,6 @@ from ag_visual.events.live import FIRST, SavedField
 from ag_visual.events.log import CUT, EventLog, HookField, Saved as SavedColumns
 from ag_visual.events.memory import CallSite
 from ag_visual.events.node_record import sequence
-
-KEY: Final = "ag_visual"
-"""Of a node's metadata: a `Birth` until somebody looks, then its `TorchNode`."""
 
 FREED: Final = "ag_visual freed"
 """Of a node's metadata: where the backward was called that freed it, while nothing is recorded."""
@@ -63,7 +62,7 @@ class TorchNode:
     __slots__ = (
         *("__weakref__", "_name", "_tensor", "_variable", "above", "call_site"),
         *("computes", "cuts", "freed", "hook", "hooks", "kind", "leaf", "made", "next_functions"),
-        *("outputs", "saved", "seq", "simple", "task", "thread"),
+        *("outputs", "saved", "seq", "simple", "task", "thread", "unpacked"),
     )
     beginning: ClassVar[dict[TorchNode, Any]] = {}
     """torch's own nodes of the backward that is about to begin, of which readers are told."""
@@ -82,6 +81,7 @@ class TorchNode:
             kind.site = site = code, lasti
         self.call_site: CallSite = None if code is None else site  # type: ignore[assignment]
         self.made = made or perf_counter_ns()
+        self.unpacked = unpacked
         self.thread = its_thread or thread
         self.next_functions: tuple[tuple[TorchNode | None, int], ...] = ()
         self.freed: CallSite = None
@@ -119,7 +119,7 @@ class TorchNode:
             self.outputs = tuple(found) or (((), dtypes[torch.float32]),)
         if kind.tensors:
             trusted = unpacked == Trusted.number
-            saved = read_unpacked(function, kind) if trusted else read_saved(function)
+            saved = read_unpacked(function, kind) if trusted else read_saved(function, unpacked)
             self.saved = saved
             if saved and saved[0].kind == "packed":
                 self.computes = True
@@ -188,7 +188,7 @@ class TorchNode:
                 try:
                     raw = getattr(function, raw_name)
                     raw = raw[int(index[:-1])] if index else raw
-                    if raw.unpack_hook is not None:
+                    if packed(function, raw):
                         return None
                     value = getattr(function, attribute)
                     value = value[int(index[:-1])] if index else value
@@ -211,11 +211,11 @@ class TorchNode:
                 try:
                     raw = getattr(function, raw_name)
                     if type(raw) is not tuple:
-                        if name in own and raw.unpack_hook is None:
+                        if name in own and not packed(function, raw):
                             value = getattr(function, attribute)
                             if value is not None and value.numel() <= most:
                                 found.append((name, own[name], kept_array(value)))
-                    elif not any(part.unpack_hook for part in raw):
+                    elif not any(packed(function, part) for part in raw):
                         for i, value in enumerate(getattr(function, attribute)):
                             each = f"{name}[{i}]"
                             if each in own and value is not None and value.numel() <= most:

@@ -20,8 +20,9 @@ import torch
 
 from ag_visual.bridge.arrays import MOST_WRITES, Memory, array_of, dtypes, memory_of
 from ag_visual.bridge.backward import Backward, Run
-from ag_visual.bridge.node import KEY, TorchNode, leads
-from ag_visual.bridge.saved import VERSIONS, kinds
+from ag_visual.bridge.node import TorchNode, leads
+from ag_visual.bridge.releases import TELLS
+from ag_visual.bridge.saved import KEY, VERSIONS, Kept, kept, kinds, packed, which_saved
 from ag_visual.core import source
 from ag_visual.core.diagnosis import variable_names
 from ag_visual.core.diagnosis.errors import add_repair, distinct, line_of, lines, tell
@@ -67,7 +68,7 @@ def of_forward(error: RuntimeError, func: Any, args: Any, frame: Any) -> None:
     where = source.resolve_call_site(source.call_site_of(frame))
     op = getattr(func, "__name__", "")
     fields = _fields("leaf-inplace" if leaf else "view-inplace", op, None, where)
-    fields["tensor"] = _described(tensor, lambda value: value is tensor)
+    fields["tensor"] = _described(tensor, tensor._base, lambda value: value is tensor)
     note = ""
     birth = None
     if not leaf:
@@ -126,19 +127,18 @@ def _name(matches: Callable[[Any], bool]) -> str | None:
     return next((name for name, value in _variables() if matches(value)), None)
 
 
-def _described(tensor: Any, matches: Callable[[Any], bool]) -> dict[str, Any]:
+def _described(tensor: Any, base: Any, matches: Callable[[Any], bool]) -> dict[str, Any]:
     """Shape, dtype and name; a view without a name is told by its base's."""
     shape, dtype = tuple(tensor.shape), str(tensor.dtype).removeprefix("torch.")
     found = {"name": _name(matches), "shape": shape, "dtype": dtype}
-    base = tensor._base
     if found["name"] is None and base is not None:
         found["name"] = _name(lambda value: value is base)
     return found
 
 
-def _lies_as(tensor: Any) -> Callable[[Any], bool]:
+def _lies_as(which: Kept) -> Callable[[Any], bool]:
     """Whether a tensor has the same elements of the same memory."""
-    memory, shape, offset = memory_of(tensor), tensor.shape, tensor.storage_offset()
+    memory, shape, offset = which.memory, which.shape, which.offset
 
     def same(value: Any) -> bool:
         return (
@@ -193,8 +193,8 @@ def _holders(node: TorchNode) -> list[str]:
 # Saved tensors that were written -----------------------------------------------------------------
 
 
-Refused = Iterator[tuple[TorchNode, str, Any]]
-"""(node, name, what it saved) of each that torch refuses with the same words."""
+Refused = Iterator[tuple[TorchNode, str, Kept]]
+"""(node, name, which tensor it saved) of each that torch refuses with the same words."""
 
 
 def _failing(task: Backward, phrase: str) -> Refused:
@@ -213,20 +213,23 @@ def _around(error: RuntimeError, task: Backward, phrase: str) -> Refused:
 
     The node is the one that asked for its saved tensors, for which the checkpoint computes again.
     """
-    packed = [
+    given = [
         (node, saved.name)
         for node in ([task.current] if task.current is not None else task.functions)
         for saved in node.saved
         if saved.kind == "packed"
     ]
-    if not packed:
+    if not given:
         return
-    node, name = max(packed, key=lambda each: each[0].seq)
+    node, name = max(given, key=lambda each: each[0].seq)
     trace = error.__traceback__
     while trace is not None:
         for value in list(trace.tb_frame.f_locals.values()):
-            if type(value) is torch._C._autograd.SavedTensor and value.data is not None:
-                yield node, name, value.data
+            if isinstance(value, torch.autograd.function.BackwardCFunction):
+                for _, _, which in _refused(node, value, phrase):
+                    yield node, name, which
+            elif TELLS and type(value) is torch._C._autograd.SavedTensor and value.data is not None:
+                yield node, name, kept(value.data)
         trace = trace.tb_next
 
 
@@ -237,7 +240,7 @@ def _refused(node: TorchNode, function: Any, phrase: str) -> Refused:
         except RuntimeError:
             return  # it has run
         parts = raw if type(raw) is tuple else (raw,)
-        if any(part.unpack_hook is not None for part in parts):
+        if any(packed(function, part) for part in parts):
             continue
         try:
             getattr(function, attribute)
@@ -245,29 +248,27 @@ def _refused(node: TorchNode, function: Any, phrase: str) -> Refused:
             if str(error).partition(" Hint")[0] != phrase:
                 continue
             for index, part in enumerate(parts):
-                if part.data is not None:
-                    yield node, f"{name}[{index}]" if type(raw) is tuple else name, part.data
+                called = f"{name}[{index}]" if type(raw) is tuple else name
+                which = which_saved(function, called, part)
+                if which is not None:
+                    yield node, called, which
 
 
 def _saved_fields(
-    node: TorchNode, name: str, tensor: Any, then: int, now: int, where: source.Site
+    node: TorchNode, name: str, which: Kept, then: int, now: int, where: source.Site
 ) -> dict[str, Any]:
-    memory = memory_of(tensor)
+    memory = which.memory
     writes = [] if memory is None or memory.writes is None else list(memory.writes)
     since = [write for write in writes if write[0] > node.made]
     told = [SimpleNamespace(version=w[1], op=w[2], call_site=w[3]) for w in since]
-    matches = _lies_as(tensor)
+    matches = _lies_as(which)
     own = any(saved.own for saved in node.saved if saved.name == name)
-    described = _described(tensor, matches)
-    leaf = bool(tensor.is_leaf and tensor.requires_grad)
-    base = tensor._base
-    if base is not None:
-        leaf = leaf or bool(base.is_leaf and base.requires_grad)
+    described = _described(which, None if which.base is None else which.base(), matches)
     return _fields("modified-by-inplace", node.name(), node.seq, where) | {
         "saved_name": name,
         "own_output": own,
         "tensor": described,
-        "leaf": leaf,
+        "leaf": which.leaf,
         "aliases": _aliases(memory, described["name"]),
         "saved": {"site": source.resolve_call_site(node.call_site), "version": then},
         "writes": distinct(told),
@@ -282,22 +283,28 @@ def _modified(error: RuntimeError, text: str, task: Backward) -> None:
     versions = VERSIONS.search(text)
     where = source.resolve_call_site(task.call_site)
     phrase = text.partition(" Hint")[0]
-    for node, name, tensor in (*_failing(task, phrase), *_around(error, task, phrase)):
-        if versions is None or tensor is None:
-            continue
-        now, then = int(versions[1]), int(versions[2])
-        fields = _saved_fields(node, name, tensor, then, now, where)
-        note = ""
-        if not fields["writes"]:
-            note = (
-                "\n  written by  something that was not seen: C++, another thread, or a line from "
-                "before it was watched"
-            )
-        add_repair(fields, "torch")
-        if fields["saved"]["site"] is source.UNKNOWN:
-            note += "\n  saved by    " + node.name() + ", on a line that was not watched"
-        _told(error, fields, lines(fields) + note)
+    found = [*_failing(task, phrase), *_around(error, task, phrase)]
+    if versions is None or not found:
         return
+    now, then = int(versions[1]), int(versions[2])
+    node = found[0][0]
+    # Of several tensors that one node saved, torch does not say which: one that was written.
+    told = [
+        _saved_fields(each, name, which, then, now, where)
+        for each, name, which in found
+        if each is node
+    ]
+    fields = next((each for each in told if each["writes"]), told[0])
+    note = ""
+    if not fields["writes"]:
+        note = (
+            "\n  written by  something that was not seen: C++, another thread, or a line from "
+            "before it was watched"
+        )
+    add_repair(fields, "torch")
+    if fields["saved"]["site"] is source.UNKNOWN:
+        note += "\n  saved by    " + node.name() + ", on a line that was not watched"
+    _told(error, fields, lines(fields) + note)
 
 
 def silent_writes(task: Backward, memories: Any) -> list[SilentWriteWarning]:
@@ -328,9 +335,12 @@ def silent_writes(task: Backward, memories: Any) -> list[SilentWriteWarning]:
 def _unchanged(function: Any, name: str) -> Any:
     """A saved tensor that torch would use; None where it refuses or has given it back."""
     own, _, index = name.partition("[")
-    for each, _, attribute in kinds[type(function)].tensors:
+    for each, raw_name, attribute in kinds[type(function)].tensors:
         if each == own:
             try:
+                raw = getattr(function, raw_name)
+                if packed(function, raw[int(index[:-1])] if index else raw):
+                    return None
                 value = getattr(function, attribute)
             except RuntimeError:
                 return None
@@ -343,7 +353,7 @@ def _silent(
 ) -> SilentWriteWarning:
     where = source.resolve_call_site(task.call_site)
     version = int(tensor._version)
-    fields = _saved_fields(node, name, tensor, version, version, where)
+    fields = _saved_fields(node, name, kept(tensor), version, version, where)
     told = [SimpleNamespace(version=w[1], op=w[2], call_site=w[3]) for w in hidden]
     fields |= {"kind": "silent", "writes": distinct(told)}
     add_repair(fields, "torch")
@@ -408,7 +418,7 @@ def _gave_back(function: Any) -> bool:
         try:
             raw = getattr(function, raw_name)
             parts = raw if type(raw) is tuple else (raw,)
-            if all(part.unpack_hook is None for part in parts):
+            if not any(packed(function, part) for part in parts):
                 getattr(function, attribute)
         except RuntimeError as error:
             if SECOND in str(error):

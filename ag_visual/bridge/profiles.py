@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from torch.autograd import DeviceType
 
+from ag_visual.bridge.releases import is_python_function
 from ag_visual.events import instrument
 from ag_visual.events.clock import perf_counter_ns
 from ag_visual.events.spans import EVALUATE, MODULE, NODE, OP, STEP, USER, Facts, SpanLog
@@ -60,7 +61,7 @@ def tell(results: Any, started: int, numbers: Numbers) -> None:
 def _shown(event: Any) -> bool:
     """All but functions of Python: there are too many of them."""
     name = event.name()
-    return bool(not event.is_python_function() or name.startswith(_MODULE))
+    return bool(not is_python_function(event) or name.startswith(_MODULE))
 
 
 def _kind(event: Any) -> int:

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import itertools
 import re
+import weakref
 from types import CodeType
 from typing import Any, Final, NamedTuple
 
 import torch
 
 from ag_visual.bridge.arrays import Memory, dtypes, memory_of
+from ag_visual.bridge.releases import TELLS
 
 VERSIONS: Final = re.compile(r"is at version (\d+); expected version (\d+) instead")
 
@@ -77,8 +79,37 @@ def learned_name(kind: Kind, function: Any) -> str:
     return name
 
 
+KEY: Final = "ag_visual"
+"""Of a node's metadata: a `node.Birth` until somebody looks, then its `TorchNode`."""
+
+
+class Kept(NamedTuple):
+    """Which tensor was saved: its memory, where in it, and of which leaf or view."""
+
+    shape: Any
+    dtype: torch.dtype
+    memory: Memory | None
+    offset: int
+    leaf: bool
+    base: weakref.ref[Any] | None
+
+
+def kept(tensor: Any) -> Kept:
+    """What tells a tensor from others."""
+    base = tensor._base
+    leaf = tensor.is_leaf and tensor.requires_grad
+    if base is not None:
+        leaf = leaf or (base.is_leaf and base.requires_grad)
+    offset = tensor.storage_offset() if tensor.layout is torch.strided else 0
+    what = tensor.shape, tensor.dtype, memory_of(tensor), offset, bool(leaf)
+    return Kept(*what, None if base is None else weakref.ref(base))
+
+
 class Saved(NamedTuple):
-    """One saved tensor as it was when it was first looked at. version: the one it was saved at."""
+    """One saved tensor as it was when it was first looked at. version: the one it was saved at.
+
+    tensor: which one it was, where torch shows it nobody once it was written (`TELLS`).
+    """
 
     name: str
     kind: str  # tensor or packed
@@ -88,10 +119,14 @@ class Saved(NamedTuple):
     version: int
     own: bool
     now: int
+    tensor: Kept | None = None
 
 
-def read_saved(function: Any) -> list[Saved]:
-    """What a node of torch's has saved and not yet given back; runs no hook of the user's."""
+def read_saved(function: Any, unpacked: int | None = None) -> list[Saved]:
+    """What a node of torch's has saved and not yet given back; runs no hook of the user's.
+
+    unpacked: what its birth says, of a node that has no record yet.
+    """
     found: list[Saved] = []
     for name, raw_name, attribute in kinds[type(function)].tensors:
         try:
@@ -100,12 +135,12 @@ def read_saved(function: Any) -> list[Saved]:
             return []  # it has given everything back
         if type(raw) is tuple:
             for index, part in enumerate(raw):
-                if part.unpack_hook is not None:
-                    found.append(_packed(f"{name}[{index}]"))
+                if packed(function, part, unpacked):
+                    found.append(_as_packed(f"{name}[{index}]"))
                 else:
                     _read_part(function, f"{name}[{index}]", part, attribute, index, found)
-        elif raw.unpack_hook is not None:
-            found.append(_packed(name))
+        elif packed(function, raw, unpacked):
+            found.append(_as_packed(name))
         else:
             try:
                 value = getattr(function, attribute)
@@ -117,8 +152,30 @@ def read_saved(function: Any) -> list[Saved]:
             except RuntimeError:
                 _read_part(function, name, raw, attribute, None, found)
             else:
-                found.append(_new(Saved, (*what, now, own, now)))
+                found.append(_new(Saved, (*what, now, own, now, None if TELLS else kept(value))))
     return found
+
+
+def packed(function: Any, saved: Any, unpacked: int | None = None) -> bool:
+    """Whether a hook packed this one, or may have where torch does not tell."""
+    if TELLS:
+        return saved.unpack_hook is not None
+    if unpacked is None:
+        known = function.metadata.get(KEY)
+        unpacked = known[UNPACKED] if type(known) is tuple else getattr(known, "unpacked", 0)
+    return unpacked != Trusted.number
+
+
+def which_saved(function: Any, name: str, saved: Any) -> Kept | None:
+    """Which tensor was saved under this name, also where it was written since."""
+    if TELLS:
+        return None if saved.data is None else kept(saved.data)
+    known = getattr(function.metadata.get(KEY), "saved", ())
+    return next((each.tensor for each in known if each.name == name), None)
+
+
+UNPACKED: Final = 5
+"""Where in a `node.Birth` the number is that `Trusted` had."""
 
 
 class Trusted:
@@ -146,16 +203,16 @@ def read_unpacked(function: Any, kind: Kind) -> list[Saved]:
                 now = value._version
                 own = value.grad_fn is function
                 what = name, "tensor", value.shape, dtypes[value.dtype], memory_of(value)
-                found.append(_new(Saved, (*what, now, own, now)))
+                found.append(_new(Saved, (*what, now, own, now, None if TELLS else kept(value))))
     except (RuntimeError, AttributeError):  # written, given back, without versions; several
-        return read_saved(function)
+        return read_saved(function, Trusted.number)
     return found
 
 
 _new: Final = tuple.__new__
 
 
-def _packed(name: str) -> Saved:
+def _as_packed(name: str) -> Saved:
     return Saved(name, "packed", (), None, None, 0, False, 0)
 
 
@@ -172,15 +229,19 @@ def _read_part(
         version = VERSIONS.search(str(error))
         if version is None:
             return
-        value, then = raw.data, int(version[2])
-        own = index is None and _is_own(name)
+        own, then = index is None and _is_own(name), int(version[2])
+        if not TELLS:
+            found.append(Saved(name, "tensor", (), None, None, then, own, int(version[1])))
+            return
+        value = raw.data
     else:
         own = value is not None and value.grad_fn is function
     if value is None:
         return
     now = _version(value)
-    kept = value.shape, dtypes[value.dtype], memory_of(value)
-    found.append(Saved(name, "tensor", *kept, now if then is None else then, own, now))
+    what = value.shape, dtypes[value.dtype], memory_of(value)
+    which = None if TELLS else kept(value)
+    found.append(Saved(name, "tensor", *what, now if then is None else then, own, now, which))
 
 
 def _is_own(name: str) -> bool:

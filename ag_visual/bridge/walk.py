@@ -8,7 +8,8 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from typing import Any, Final
 
-from ag_visual.bridge.node import KEY, Birth, TorchNode
+from ag_visual.bridge.node import Birth, TorchNode
+from ag_visual.bridge.saved import KEY
 
 Root = tuple[Any, "weakref.ref[Any] | None"]
 """torch's node that a graph ends in, and the tensor that it made."""

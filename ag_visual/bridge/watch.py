@@ -9,8 +9,8 @@ from typing import Any
 
 from ag_visual.errors import MissingExtraError, type_name
 
-OLDEST = (2, 13)
-"""Before it no node tells whether a hook packed what it saved, and none what was written since."""
+OLDEST = (2, 5)
+"""Before it no node tells the shapes of what it gives."""
 
 _running: watch | None = None
 
@@ -26,7 +26,7 @@ class watch:  # a call, and a context manager, as torch's own are
     problems_only=True records nothing and explains errors.
     name: what the recording is called, as in `record`.
 
-    torch: the module itself (2.13 or newer); None imports it. Raises MissingExtraError where it is
+    torch: the module itself (2.5 or newer); None imports it. Raises MissingExtraError where it is
     not installed, TypeError for another module, RuntimeError for an older one.
 
     >>> import ag_visual as ag, torch
@@ -125,7 +125,7 @@ def _check(module: ModuleType | None) -> None:
             module = import_module("torch")
         except ImportError as error:
             raise MissingExtraError(
-                "watch() needs PyTorch itself: pip install 'ag-visual[torch]' (2.13 or newer)"
+                "watch() needs PyTorch itself: pip install 'ag-visual[torch]' (2.5 or newer)"
             ) from error
     if not isinstance(module, ModuleType):
         raise TypeError(f"watch(torch): expected the module torch, but got {type_name(module)}")
@@ -138,5 +138,5 @@ def _check(module: ModuleType | None) -> None:
         oldest = ".".join(map(str, OLDEST))
         raise RuntimeError(
             f"watch(torch) needs torch {oldest} or newer, not {module.__version__}: nodes of older "
-            f"ones do not tell what they saved. Try pip install 'torch>={oldest}'"
+            f"ones do not tell the shapes of their outputs. Try pip install 'torch>={oldest}'"
         )

@@ -57,3 +57,29 @@ def test_the_note_names_both_lines(case: Any, problems_only: bool, tmp_path: Pat
     if isinstance(error, RuntimeError):
         assert type(error) is RuntimeError
         assert fields["repair"]["text"] in "\n".join(error.__notes__)
+
+
+def test_of_several_saved_tensors_the_written_one_is_named(tmp_path: Path) -> None:
+    program = """
+import torch
+
+class Both(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, a, b):
+        ctx.save_for_backward(a, b)
+        return a * b
+
+    @staticmethod
+    def backward(ctx, g):
+        a, b = ctx.saved_tensors
+        return g * b, g * a
+
+x = torch.ones(3, requires_grad=True)
+first, second = x * 2, x * 3
+y = Both.apply(first, second)
+second += 1
+y.sum().backward()
+"""
+    fields = run(program, tmp_path / "program.py").fields
+    assert fields["tensor"]["name"] == "second"
+    assert [write["site"].line for write in fields["writes"]] == [18]

@@ -12,6 +12,7 @@ import pytest
 import ag_visual as ag
 from ag_visual.bridge import arrays, arrival
 from ag_visual.bridge.node import TorchNode
+from ag_visual.bridge.releases import TELLS
 from ag_visual.engine.norms import norm2
 from ag_visual.events import live
 from ag_visual.session.session import current
@@ -35,7 +36,8 @@ def test_calls_for_each_node_of_a_recorded_backward() -> None:
         _calls(10)
         current().recorder.reads.spend(1e12)  # what findings read is bounded in time, not in calls
         each = (_calls(110) - _calls(10)) / 100
-    assert each < 35  # it was 76 with a hook after each node, too, and records made at once
+    # It was 76 with a hook after each node, too, and records made at once.
+    assert each < (35 if TELLS else 45)
 
 
 def test_records_of_nodes_wait_until_somebody_takes_them() -> None:

@@ -180,8 +180,8 @@ def test_only_torch_itself_is_watched(monkeypatch: pytest.MonkeyPatch) -> None:
         ag.watch(ag)
     with pytest.raises(TypeError, match="expected the module torch, but got int"):
         ag.watch(3)  # type: ignore[arg-type]
-    monkeypatch.setattr(torch, "__version__", "2.12.1")
-    with pytest.raises(RuntimeError, match=r"needs torch 2\.13 or newer, not 2\.12\.1"):
+    monkeypatch.setattr(torch, "__version__", "2.4.1")
+    with pytest.raises(RuntimeError, match=r"needs torch 2\.5 or newer, not 2\.4\.1"):
         ag.watch(torch)
 
 
