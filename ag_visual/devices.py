@@ -132,7 +132,7 @@ def _parse(text: str) -> tuple[str, int | None]:
         )
     kind, index = matched.groups()
     if kind not in _types and kind not in _NAMES:
-        names = ", ".join(dict.fromkeys((*_types, *_NAMES)))
+        names = ", ".join(dict.fromkeys(("cpu", "cuda", *_NAMES, *_types)))  # in torch's order
         raise RuntimeError(f"Expected one of {names} device type at start of device string: {text}")
     return kind, None if index is None else int(index)
 

@@ -55,3 +55,23 @@ def test_a_number_alone_keeps_its_type(kind: str) -> None:
         (grad,) = ag.autograd.grad(getattr(ag.nn.functional, name)(x), x)
         assert grad.dtype is x.dtype
         assert grad.shape == ()
+
+
+@pytest.mark.parametrize("kind", SPACING)
+def test_logcumsumexp_is_torchs_and_its_gradient_that_of_wider_numbers(kind: str) -> None:
+    """Of large numbers, whose 16-bit differences of logarithms have no digits."""
+    rng = np.random.default_rng(0)
+    points, above = (rng.standard_normal((300, 8)) * 100).round(2), rng.integers(-3, 4, (300, 8))
+    x, g = (ag.tensor(each.tolist()).to(getattr(ag, kind)) for each in (points, above))
+    theirs = torch.tensor(points.tolist()).to(getattr(torch, kind)).logcumsumexp(1)
+    assert x.logcumsumexp(1).tolist() == theirs.tolist()
+    scan = lambda x: x.logcumsumexp(1)  # noqa: E731
+    for derivative in (
+        lambda x, g: ag.func.vjp(scan, x)[1](g)[0],
+        lambda x, g: ag.func.jvp(scan, (x,), (g,))[1],
+    ):
+        found, expected = derivative(x, g), derivative(x.double(), g.double())
+        assert found.dtype is x.dtype
+        np.testing.assert_allclose(
+            found.double().numpy(), expected.numpy(), rtol=SPACING[kind], atol=1e-4
+        )

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
 
 import numpy
 
@@ -11,8 +14,10 @@ from ag_visual.core.level import anywhere
 from ag_visual.dispatch.arguments import DType
 from ag_visual.dispatch.dims import wrap
 from ag_visual.dispatch.families import is_complex
+from ag_visual.dispatch.opmath import WIDE
 from ag_visual.dispatch.record import LINEAR, ROWS, Sample
 from ag_visual.dispatch.table import composite, op, ops
+from ag_visual.ops.linalg.checks import array_of
 from ag_visual.ops.pointwise.elementary import logaddexp
 from ag_visual.ops.reduction.along_dim import dim_errors, dim_samples, wide
 
@@ -125,12 +130,26 @@ _scanned("cumprod", "product")
 def _logcumsumexp(xp, self, dim: int):
     if self.ndim == 0 or self.size == 0:
         return self.copy()
-    running = _RUNNING.get(self.dtype.char, self.dtype)
+    running = _RUNNING.get(self.dtype.char) or wide(xp, self) or self.dtype
     result = xp.moveaxis(self, dim, 0).astype(running)
     result[:1] += 0  # no -0.
     for i in range(1, result.shape[0]):
         result[i] = logaddexp(xp, result[i - 1], result[i])
     return xp.ascontiguousarray(xp.moveaxis(result, 0, dim)).astype(self.dtype, copy=False)
+
+
+def _in_float32(rule: Callable[..., Any]) -> Callable[..., Any]:
+    """A rule of logcumsumexp: in 16 bits its differences of logarithms have no digits left."""
+
+    @wraps(rule)
+    def computed(F, g, self, result, dim: int):
+        kind = array_of(self).dtype
+        if kind.itemsize > 2:
+            return rule(F, g, self, result, dim)
+        x = F.cast(self, WIDE)
+        return F.cast(rule(F, F.cast(g, WIDE), x, F.logcumsumexp(x, dim), dim), kind)
+
+    return computed
 
 
 def _logcumsumexp_rule(F, g, self, result, dim: int):
@@ -171,10 +190,8 @@ def _logcumsumexp_move(F, t_self, self, result, dim: int):
 op(
     "logcumsumexp",
     _logcumsumexp,
-    vjp={"self": _logcumsumexp_rule},
-    jvp={
-        "self": _logcumsumexp_move,
-    },
+    vjp={"self": _in_float32(_logcumsumexp_rule)},
+    jvp={"self": _in_float32(_logcumsumexp_move)},
     normalize=_scan,
     samples=dim_samples(),
     errors=dim_errors,

@@ -28,6 +28,7 @@ OWN = "of its own for a view"  # strides of results that are views in torch alon
 GRADIENT_FIELDS = ("shape", "dtype", "stride", "requires_grad", "node")
 FAILED = "INTERNAL ASSERT FAILED"  # what torch says of a fault of its own
 UNKNOWN = "NaN in torch alone"
+HERE_ALONE = "NaN here, zero in torch"
 ELSEWHERE = "NaN at other places"  # or in ag_visual alone
 PARTS = "of parts of one that is not finite"  # complex numbers
 ONE_FINITE = "finite in one alone"  # complex numbers, where the others agree
@@ -264,8 +265,9 @@ def same(ours: Any, theirs: Any, dtype: str) -> bool:
 def _unknown(ours: Any, theirs: Any, dtype: str) -> str:
     """`UNKNOWN` where values differ in nothing but that some are NaN in torch.
 
-    `ELSEWHERE` where some are NaN in either engine alone, and the others agree. `ONE_FINITE` where
-    they are complex, and are not finite in one of the two.
+    `HERE_ALONE` where some are NaN here that are zero in torch. `ELSEWHERE` where some are NaN in
+    either engine alone, and the others agree. `ONE_FINITE` where they are complex, and are not
+    finite in one of the two.
     """
     if isinstance(ours, str) or isinstance(theirs, str):
         return ""
@@ -278,8 +280,12 @@ def _unknown(ours: Any, theirs: Any, dtype: str) -> str:
     known = [(v, w) for v, w in zip(a, b, strict=True) if w == w]
     if same([v for v, _ in known], [w for _, w in known], dtype):
         return UNKNOWN
+    here = [w for v, w in known if v != v]
     known = [(v, w) for v, w in known if v == v]
-    return ELSEWHERE if same([v for v, _ in known], [w for _, w in known], dtype) else ""
+    if not same([v for v, _ in known], [w for _, w in known], dtype):
+        return ""
+    both = all(v != v for v, w in zip(a, b, strict=True) if w != w)
+    return HERE_ALONE if both and not any(here) else ELSEWHERE
 
 
 def _alike(ours: Any, theirs: Any) -> bool:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from .compare import (
     ELSEWHERE,
     FAILED,
+    HERE_ALONE,
     IN_ORDER,
     IN_ROWS,
     INTEGERS,
@@ -240,6 +241,7 @@ BRANCHES = re.compile(r"\.(?:sqrt|log|log1p|rsqrt|pow|angle)_?\(| \*\* ")
 NEGATES = re.compile(r"\.neg_?\(")
 ROW = re.compile(r"\b(\w+)(?:\[-?\d\] = \1|\.copy_\(\1\))$")
 OUT = re.compile(r"\bout=(\w+)\)")
+JOINS = re.compile(r"torch\.(?:cat|hstack)\(")
 SCATTERS = re.compile(r"\.(select|slice|diagonal)_scatter\(")
 LEAF_VIEW = re.compile(r"\)\.requires_grad_\(\)|^t\d+\.requires_grad_\(\)")
 REFUSED_VIEW = re.compile(
@@ -592,6 +594,21 @@ t1 = moved(t0, lambda a: moved(a, lambda a: a / 0.)).clone()
         ),
     ),
     Known(
+        "softmax of slices without dimensions",
+        "Under `vmap` the gradient of `softmax` or `log_softmax` of a slice without dimensions is"
+        " that of the slice alone, NaN where it is not finite; torch's is zero.",
+        """
+t0 = torch.tensor([0., float('inf')])
+t1 = mapped(t0, lambda a: sloped(a, lambda a: a.softmax(-1))).clone()
+""",
+        lambda difference, line, program: (
+            difference.about == HERE_ALONE
+            and difference.kind in ("values", "grad")
+            and any("softmax(" in each.source and "mapped(" in each.form for each in program)
+        ),
+        ends=True,
+    ),
+    Known(
         "gradients of tangents",
         "The tangent of `softmax` has a gradient, also where torch has written what it saved.",
         """
@@ -829,6 +846,22 @@ t1 = torch.autograd.grad((t0 * 1j).sum().real, [t0])[0]
 """,
         lambda difference, line, program: difference.about == OWN and _gradient(line),
         ends=True,
+    ),
+    Known(
+        "places of joined gradients",
+        "The gradient of what `cat` joined has memory of its own; torch's is a part of the whole"
+        " one.",
+        """
+t0 = torch.ones(1, requires_grad=True)
+t1 = torch.cat([torch.ones(1), t0], 0)
+t2 = torch.autograd.grad(t1.mul(2).sum(), [t0])[0]
+""",
+        lambda difference, line, program: (
+            difference.kind == "offset"
+            and difference.ours == "0"
+            and _gradient(line)
+            and any(JOINS.search(each.form) for each in program)
+        ),
     ),
     Known(
         "memory around what is scattered into",
@@ -1094,12 +1127,14 @@ t1.t_()
 t1.register_hook(lambda g: t1.mul_(2) and None)
 t1.sum().backward()
 """,
-        lambda difference, line, program: any(
-            TURNS.search(each.source)
-            and any(f"{name}.register_hook" in one.source for one in program[:at])
-            and any(f"{name}.register_hook" in one.source for one in program[at:])
-            for at, each in enumerate(program)
-            for name in each.source.partition(".")[:1]
+        lambda difference, line, program: (
+            any("backward(" in each.form or _gradient(each) for each in program)
+            and any(
+                (turned := TURNS.search(each.source))
+                and any(f"{turned[1]}.register_hook" in one.source for one in program[:at])
+                and any(f"{turned[1]}.register_hook" in one.source for one in program[at:])
+                for at, each in enumerate(program)
+            )
         ),
     ),
     Known(

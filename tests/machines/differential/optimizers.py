@@ -106,17 +106,20 @@ def parameter(w: Writer, dtype: str) -> str:
 
 
 def gradient(w: Writer, p: str, options: str) -> None:
-    """A gradient, or none, of a kind."""
+    """A gradient, or none, of a kind.
+
+    (None that the decay of a parameter cancels: what is left of them would have no digits.)
+    """
     wild = f", wild={w.pick('inf', '-inf', 'nan')!r}" if w.maybe(0.06) else ""
-    fresh = "numbers({number}, tuple({p}.shape), str({p}.dtype)[6:]{wild})"
-    form, fills = "{p}.grad = " + fresh, [p, w.size(0, 99), p, p, wild]
+    form = "{p}.grad = numbers({number}, tuple({p}.shape), str({p}.dtype)[6:]{wild}).mul(1.013)"
+    fills = [p, w.size(0, 99), p, p, wild]
     kind = w.random.random()
     if kind < 0.1:
         form, fills = "{p}.grad = None", [p]
     elif kind < 0.15:
         form, fills = "{p}.grad = torch.zeros_like({p})", [p, p]
     elif kind < 0.25:
-        form = "{p}.grad = numbers({number}, tuple({p}.mT.shape), str({p}.dtype)[6:]{wild}).mT"
+        form = form.replace("{p}.shape", "{p}.mT.shape") + ".mT"
     elif kind < 0.3 and "foreach=True" not in options:  # torch may write into gradients there
         form, fills = "{p}.grad = torch.ones((), dtype={p}.dtype).expand({p}.shape)", [p, p, p]
     w.do(form, *fills)
