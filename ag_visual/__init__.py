@@ -64,7 +64,9 @@ _constants = {
 # Imported when first asked for: the front of the package stays quick and knows no Jupyter.
 _lazy = {
     "Future": "futures",
+    "GradScaler": "amp",
     "Handout": "display",
+    "OutOfMemoryError": "errors",
     "Question": "display",
     "ScriptModule": "jit",
     "Storage": "ops.tensor.storages",
@@ -191,7 +193,16 @@ _spaces = (
     *("distributions", "fft", "func", "functional", "futures", "fx", "hub", "jit", "linalg", "mps"),
     *("multiprocessing", "nn", "onnx", "optim", "overrides", "profiler"),
     *("quasirandom", "random"),
-    *("return_types", "serialization", "sparse", "special", "testing", "torch_version", "types"),
+    *(
+        "return_types",
+        "serialization",
+        "signal",
+        "sparse",
+        "special",
+        "testing",
+        "torch_version",
+        "types",
+    ),
     *("utils", "version", "xpu"),
 )
 __dir__ = _only([*__all__, *_spaces, "load_ipython_extension"], __name__)

@@ -13,9 +13,68 @@ from typing import Any, Final, NoReturn
 
 _PACKAGE: Final = __name__.partition(".")[0]
 _TOLD: Final[dict[str, str]] = {
-    "utils.mobile_optimizer": (
+    "utils.mobile_optimizer utils.mkldnn utils.bundled_inputs utils.model_dump utils.jit nativert "
+    "contrib compiler.config": (
         "Nothing is compiled or exported here: leave the line out, and the module runs as it is."
     ),
+    "masked": "A tensor with a mask is two tensors: Tensor.masked_fill and torch.where take both.",
+    "package utils.show_pickle utils.serialization": (
+        "torch.save and torch.load write and read tensors and state_dict()s; code is imported as "
+        "Python does it."
+    ),
+    "monitor": ("torch.profiler tells where time goes; a SummaryWriter writes numbers over time."),
+    "numa": "Where a process runs is for the system to say: start it under numactl.",
+    "utils.viz": "ag_visual.record shows what memory a program holds, and since which line.",
+    "utils.weak": "Key a dict by id(x); weakref.finalize(x, ...) takes it out again.",
+    "utils.module_tracker": (
+        "torch.profiler.profile(with_modules=True) tells in which module an operation ran."
+    ),
+    "utils.collect_env": "torch.__version__ and numpy.show_config() tell what there is.",
+    "utils.deterministic": "torch.use_deterministic_algorithms is all that there is to switch.",
+    "utils.checkpoint.create_selective_checkpoint_contexts utils.checkpoint.CheckpointPolicy "
+    "utils.checkpoint.SelectiveCheckpointContext": (
+        "Checkpoint the parts whose values may be computed again, by torch.utils.checkpoint."
+        "checkpoint, and leave the others outside."
+    ),
+    "utils.data.datapipes utils.data.graph utils.data.graph_settings "
+    "utils.data.backward_compatibility": (
+        "torch.utils.data.IterableDataset is what a pipe of data is written as."
+    ),
+    "utils.benchmark.utils utils.benchmark.op_fuzzers utils.benchmark.examples": (
+        "torch.utils.benchmark.Timer measures; compare its Measurements by median and iqr."
+    ),
+    "nn.attention.flex_attention nn.attention.bias nn.attention.varlen nn.attention.experimental": (
+        "torch.nn.functional.scaled_dot_product_attention takes a mask of bools, or of numbers "
+        "that are added to the scores."
+    ),
+    "backends.cusparselt backends.kleidiai backends.mha backends.miopen backends.quantized "
+    "backends.xeon backends.xnnpack backends.python_native backends.cudnn.rnn": (
+        "Kernels are NumPy's and CuPy's: there is nothing of that library to switch."
+    ),
+    "cuda.gds cuda.graphs cuda.green_contexts cuda.jiterator cuda.nccl cuda.sparse cuda.tunable "
+    "cuda.CUDAGraph cuda.graph cuda.make_graphed_callables": (
+        "Kernels are CuPy's and run as they are called: leave it out."
+    ),
+    "mps.event mps.profiler accelerator.graphs accelerator.memory xpu.graphs xpu.memory "
+    "xpu.random xpu.streams": (
+        "Devices are 'cpu' and 'cuda': torch.cuda has streams, events and memory."
+    ),
+    "multiprocessing.pool multiprocessing.queue multiprocessing.reductions": (
+        "torch.multiprocessing has Python's Pool and Queue, which tensors may be sent through."
+    ),
+    "nn.backends nn.cpp utils.backcompat utils.backend_registration utils.cpp_backtrace "
+    "utils.debug_log utils.file_baton utils.hipify utils.throughput_benchmark "
+    "profiler.python_tracer": ("There is no C++ below this package, and nothing that is built."),
+    "nn.utils.memory_format": "A tensor keeps its strides: leave the call out.",
+    "nn.modules.linear_cross_entropy nn.modules.linear_cross_entropy_options": (
+        "Give torch.nn.functional.cross_entropy what a torch.nn.Linear returns."
+    ),
+    "nn.parallel.comm nn.parallel.parallel_apply nn.parallel.replicate": (
+        "A program runs on one device: call the module itself."
+    ),
+    "profiler.profiler autograd.profiler_legacy": "torch.profiler.profile is the profiler.",
+    "profiler.itt": "torch.autograd.profiler.emit_itt tells VTune what runs.",
+    "signal.windows.windows": "Windows are in torch.signal.windows.",
     "func.functionalize": (
         "It takes views and in-place ops out of a function for compilers, of which there is none "
         "here: a function runs as it is, leave the call out."
@@ -41,8 +100,8 @@ _TOLD: Final[dict[str, str]] = {
         "Sequences of several lengths are one padded tensor: torch.nn.utils.rnn.pad_sequence, with "
         "a mask or torch.nn.utils.rnn.pack_padded_sequence."
     ),
-    "quantization ao nn.quantized nn.intrinsic nn.qat quantize_per_tensor Tensor.dequantize "
-    "Tensor.int_repr": "There are no quantized tensors: work with torch.float32.",
+    "quantization ao nn.quantized nn.quantizable nn.intrinsic nn.qat quantize_per_tensor "
+    "Tensor.dequantize Tensor.int_repr": "There are no quantized tensors: work with torch.float32.",
     "mtia": ("Devices are 'cpu' and 'cuda': torch.cuda.is_available() says whether there is one."),
     "cuda.nvtx cuda.comm cuda.ipc_collect": (
         "Kernels of CuPy run in its current stream; torch.cuda.synchronize() waits for them."

@@ -6,6 +6,7 @@ built from the same fields, and an observer receives them as they are.
 
 from __future__ import annotations
 
+import math
 from pickle import UnpicklingError
 from typing import Any
 
@@ -36,6 +37,29 @@ class FreedGraphError(AutogradError):
 
 class LinAlgError(RuntimeError):
     """A matrix that a factorisation or a solver cannot do: singular, not positive-definite ..."""
+
+
+class OutOfMemoryError(RuntimeError, MemoryError):
+    """An array does not fit into memory: torch.cuda.OutOfMemoryError, on the CPU a RuntimeError."""
+
+
+def out_of_memory(error: MemoryError, doing: str) -> OutOfMemoryError:
+    """What an array library says of too little memory in torch's words. doing: what asked for it.
+
+    Programs look for the beginning of these, to try it with a smaller batch.
+    """
+    if isinstance(error, OutOfMemoryError):
+        return error
+    if type(error).__module__.startswith("cupy"):
+        first = "CUDA out of memory."
+    else:  # (NumPy's knows the array; Python's own knows nothing.)
+        size, kind = getattr(error, "shape", None), getattr(error, "dtype", None)
+        bytes_ = "" if size is None or kind is None else f" {math.prod(size) * kind.itemsize} bytes"
+        first = f"DefaultCPUAllocator: can't allocate memory: you tried to allocate{bytes_}."
+    return OutOfMemoryError(
+        f"{first}\n{doing}: {str(error) or 'out of memory'}. Smaller batches, "
+        "torch.utils.checkpoint, and no reference to losses of earlier steps take less."
+    )
 
 
 class SilentWriteWarning(UserWarning):

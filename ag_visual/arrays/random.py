@@ -12,6 +12,7 @@ from typing import Any, Final
 import numpy
 
 from ag_visual.arrays.backend import Array, Backend
+from ag_visual.errors import out_of_memory
 
 # The seed of a torch.Generator() nobody seeded.
 DEFAULT_SEED: Final = 67280421310721
@@ -110,7 +111,10 @@ class Generator:
         """An array from the source: it is asked neither for scalars nor for nothing."""
         if 0 in shape:
             return self.backend.xp.empty(shape, dtype)
-        return draw(*limits, size=shape or (1,), dtype=dtype).reshape(shape)
+        try:
+            return draw(*limits, size=shape or (1,), dtype=dtype).reshape(shape)
+        except MemoryError as error:
+            raise out_of_memory(error, "random numbers") from None
 
     def randint(self, low: int, high: int, shape: tuple[int, ...], dtype: Any) -> Array:
         """Integers from [low, high), in any dtype."""

@@ -42,6 +42,7 @@ from ag_visual.cuda.streams import (
     stream as stream,
 )
 from ag_visual.devices import device as Device
+from ag_visual.errors import OutOfMemoryError as OutOfMemoryError
 from ag_visual.names import expose as _expose
 
 
@@ -129,7 +130,7 @@ def synchronize(device: Any = None) -> None:
         backends.backend_for("cuda").synchronize()
 
 
-_expose(__name__)
+_expose(__name__, "OutOfMemoryError")
 
 _asked = _absent.asked(__name__, "cuda")
 

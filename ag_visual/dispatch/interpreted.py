@@ -46,7 +46,7 @@ from ag_visual.dispatch.op_node import (
     make_node,
 )
 from ag_visual.dispatch.record import FLOAT, KEEP, Op
-from ag_visual.errors import type_name
+from ag_visual.errors import out_of_memory, type_name
 
 
 def binder(op: Op, called: str) -> Callable[[tuple[Any, ...], dict[str, Any]], list[Any]]:
@@ -322,6 +322,8 @@ def _compute(
         result = quietly(op.invoke, backend.xp, given, writing=writing)
     except (ValueError, IndexError) as error:
         raise kernel_error(op, arrays.values(), error) from None
+    except MemoryError as error:
+        raise out_of_memory(error, f"{op.public_name}()") from None
     except TypeError as error:
         _check_numbers(op, arguments)
         if not any(words in str(error) for words in _NO_SUCH_TYPE):

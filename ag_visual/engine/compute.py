@@ -13,6 +13,7 @@ from ag_visual.dispatch.op_node import OpNode
 from ag_visual.dispatch.table import raw, raw_numpy
 from ag_visual.engine.input_buffer import any_of, namespace
 from ag_visual.engine.task import GraphTask
+from ag_visual.errors import out_of_memory
 from ag_visual.events import instrument
 from ag_visual.events.clock import perf_counter_ns
 from ag_visual.events.spans import SpanLog
@@ -67,6 +68,23 @@ def _compute(task: GraphTask, node: Any, g: Any, call_site: Any, spans: SpanLog 
         return node.raw(F, g) if call_site is None else node.take(F, g, call_site)
     except ValueError as error:
         raise unlike(node, error) from error.__cause__
+    except MemoryError as error:
+        raise too_large(node, error) from error.__cause__
+
+
+def too_large(node: Any, error: MemoryError) -> MemoryError:
+    """What to raise where a node's formula has no memory; what a hook of a user raises stays."""
+    trace = error.__traceback__
+    while trace is not None:
+        frame = trace.tb_frame
+        library = str(frame.f_globals.get("__name__")).partition(".")[0]
+        if not inside[frame.f_code.co_filename] and library not in _ARRAY_LIBRARIES:
+            return error
+        trace = trace.tb_next
+    return out_of_memory(error, node.name())
+
+
+_ARRAY_LIBRARIES = frozenset({"numpy", "scipy", "cupy", "cupyx", "numba"})
 
 
 def unlike(node: Any, error: ValueError) -> Exception:

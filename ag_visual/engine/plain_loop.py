@@ -15,7 +15,7 @@ from ag_visual.core import modes
 from ag_visual.core.node import AccumulateGrad
 from ag_visual.dispatch.table import raw_numpy
 from ag_visual.engine import stages
-from ag_visual.engine.compute import COMPLEX64, COMPLEX128, compute, unlike
+from ag_visual.engine.compute import COMPLEX64, COMPLEX128, compute, too_large, unlike
 from ag_visual.engine.input_buffer import fitted, gathered, meets
 from ag_visual.engine.leaf import run_leaf
 from ag_visual.engine.stages import record
@@ -74,6 +74,8 @@ def plain_loop(task: GraphTask, call_site: Any) -> None:
                 )
             except ValueError as error:
                 raise unlike(node, error) from error.__cause__
+            except MemoryError as error:
+                raise too_large(node, error) from error.__cause__
         elif traced and call_site is None and g is not None:
             results = node.traced(g)
         else:  # several outputs, no gradient, complex numbers, another array library, ...

@@ -23,7 +23,7 @@ PYTHON_LAYERS = (
     ("ops",),
     (
         *("amp", "autograd", "cuda", "distributions", "fft", "func", "linalg", "nn", "optim"),
-        *("multiprocessing", "random", "serialization", "sparse", "special", "utils"),
+        *("multiprocessing", "random", "serialization", "sparse", "signal", "special", "utils"),
         # What programs ask beside computing: torch's small modules.
         *("_subclasses", "__config__", "__future__", "accelerator", "backends", "bindings"),
         *("compiler", "cpu", "distributed", "eigenpairs", "foreach", "futures", "fx", "hub"),

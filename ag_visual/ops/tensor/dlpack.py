@@ -1,4 +1,4 @@
-"""Memory shared with others: buffers, DLPack, array interfaces; `asarray`, `set_`, `resize_`.
+"""Memory shared with others: buffers, files, DLPack, array interfaces, `asarray`, `set_`.
 
 A tensor made from another one's memory has a version counter of its own, as in torch; writes
 through either are noticed where a saved tensor is looked at (see core/storage.py).
@@ -6,6 +6,8 @@ through either are noticed where a saved tensor is looked at (see core/storage.p
 
 from __future__ import annotations
 
+import os
+import stat
 import warnings
 from collections.abc import Sequence
 from typing import Any
@@ -81,6 +83,51 @@ def frombuffer(
     if view.readonly:
         warnings.warn(_READ_ONLY.format("buffer"), UserWarning, stacklevel=2)
     return leaf(numpy.frombuffer(buffer, kind, count, offset), requires_grad)
+
+
+@function()
+def from_file(
+    filename,
+    shared: bool | None = None,
+    size: int = 0,
+    *,
+    dtype=None,
+    layout=None,
+    device=None,
+    pin_memory: bool = False,
+    requires_grad: bool = False,
+) -> Tensor:
+    """A vector of the first `size` elements of a file of plain numbers, whose memory is the file's.
+
+    shared: writes to the tensor go to the file, which is made, and lengthened with zeros, where it
+    has to be; otherwise they stay in this process. Raises RuntimeError for a file that cannot be
+    opened, or is too short and not shared.
+    """
+    kind, path = dtype_of("from_file", dtype).np, os.fspath(filename)
+    if size < 0:
+        raise RuntimeError(f"from_file(): size is a number of elements, but is {size}")
+    wanted = size * kind.itemsize
+    try:
+        with open(path, "ab" if shared else "rb") as file:
+            there = os.fstat(file.fileno())
+            if not stat.S_ISREG(there.st_mode):
+                raise RuntimeError(f"from_file(): {path} is no plain file: it has no length")
+            if there.st_size < wanted:
+                if not shared:
+                    raise RuntimeError(
+                        f"file <{path}> size <{there.st_size}> is smaller than the required "
+                        f"mapping size <{wanted}>"
+                    )
+                file.truncate(wanted)
+    except OSError as error:
+        how = "read-write" if shared else "read-only"
+        text = f"unable to open file <{path}> in {how} mode: {error.strerror} ({error.errno})"
+        raise RuntimeError(text) from None
+    if not size:
+        return leaf(numpy.empty((0,), kind), requires_grad)
+    mode: Any = "r+" if shared else "c"
+    mapped = numpy.memmap(path, kind, mode, shape=(size,))
+    return leaf(mapped.view(numpy.ndarray), requires_grad)
 
 
 # DLPack -----------------------------------------------------------------------------------------

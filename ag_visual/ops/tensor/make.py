@@ -12,6 +12,7 @@ from ag_visual import devices, dtypes
 from ag_visual.arrays import backend as backends
 from ag_visual.core.tensor import Tensor, from_array
 from ag_visual.devices import device as Device
+from ag_visual.errors import out_of_memory
 
 NEEDS_FLOAT = "Only Tensors of floating point and complex dtype can require gradients"
 
@@ -59,12 +60,15 @@ def shape_of(name: str, size: tuple[Any, ...]) -> tuple[int, ...]:
 
 def make(build: Callable[[Any], Any], device=None, requires_grad: bool = False) -> Tensor:
     """A leaf around the array that `build(backend)` makes on a device (the default one)."""
-    if device is None and devices.default is None:
-        return leaf(build(_cpu), requires_grad)
-    where = Device(devices.default if device is None else device)
-    backend = backends.backend_for(where)
-    with backend.on(where.index):
-        return leaf(build(backend), requires_grad)
+    try:
+        if device is None and devices.default is None:
+            return leaf(build(_cpu), requires_grad)
+        where = Device(devices.default if device is None else device)
+        backend = backends.backend_for(where)
+        with backend.on(where.index):
+            return leaf(build(backend), requires_grad)
+    except MemoryError as error:
+        raise out_of_memory(error, "a new tensor") from None
 
 
 _cpu = backends.backend_for("cpu")

@@ -1,8 +1,9 @@
-"""Ranges and grids: arange, linspace, logspace, eye, tril_indices."""
+"""Ranges and grids: arange, range, linspace, logspace, eye, tril_indices."""
 
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -72,6 +73,60 @@ def arange(
         return (start + steps.astype(numpy.float64) * step).astype(kind)
 
     return make(build, device, requires_grad)
+
+
+def _range_with_end(
+    start=0,
+    end=None,
+    step=1,
+    *,
+    out=None,
+    dtype=None,
+    layout=None,
+    device=None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """start, start + step, ... up to end, which is one of them. Deprecated: `arange` leaves it out.
+
+    floor((end - start) / step) + 1 numbers of the default dtype. Raises RuntimeError for a step of
+    0 or one that leads away from the end.
+    """
+    if out is not None:
+        return made_into("range", out, dtype, device, partial(_range_with_end, start, end, step))
+    warnings.warn(
+        "torch.range is deprecated and will be removed in a future release because its behavior is "
+        "inconsistent with Python's range builtin. Instead, use torch.arange, which produces "
+        "values in [start, end).",
+        UserWarning,
+        stacklevel=2,
+    )
+    if end is None:
+        raise TypeError('range() missing 1 required positional arguments: "end"')
+    start, end, step = (
+        number_of("range", n, v) for n, v in (("start", start), ("end", end), ("step", step))
+    )
+    kind = dtype_of("range", dtype).np
+    if step == 0 or (kind.kind in "iu" and int(step) == 0):
+        raise RuntimeError("step must be nonzero")
+    if not all(math.isfinite(v) for v in (start, end)):
+        raise RuntimeError(f"unsupported range: {start} -> {end}")
+    if (step > 0) != (end >= start) and start != end:
+        raise RuntimeError(
+            f"upper bound and lower bound inconsistent with step sign\nfrom {start} to {end} by "
+            f"{step}"
+        )
+    count = int((end - start) / step) + 1
+    if kind.kind in "iu":
+        start, step = int(start), int(step)
+
+    def build(b):
+        return (start + b.xp.arange(count) * step).astype(kind)
+
+    return make(build, device, requires_grad)
+
+
+_range_with_end.__name__ = _range_with_end.__qualname__ = "range"
+function()(_range_with_end)
 
 
 def evenly(xp, start, end, steps: int, kind):
