@@ -252,6 +252,15 @@ def asked(module: str, said: str) -> Callable[[str], Any]:
     return __getattr__
 
 
+class _StandIn(type):
+    """The class of stand-ins for classes: what they lack is answered like their call."""
+
+    def __getattr__(cls, name: str) -> Any:
+        text = f"type object {cls.__name__!r} has no attribute {name!r}"
+        said = "" if name.startswith("_") else f". {cls.__doc__}"
+        raise AttributeError(f"{text}{said}", name=name, obj=cls)
+
+
 def stand_in(path: str, name: str) -> Any:
     """What stands for a thing of torch's that libraries import: its use is told what to do instead.
 
@@ -266,7 +275,7 @@ def stand_in(path: str, name: str) -> Any:
 
     space = {"__module__": f"{_PACKAGE}.{path}".rstrip("."), "__doc__": text}
     if name[0].isupper():
-        return type(name, (), {**space, "__init__": refuse})
+        return _StandIn(name, (), {**space, "__init__": refuse})
     refuse.__name__ = refuse.__qualname__ = name
     refuse.__module__, refuse.__doc__ = space["__module__"], text
     return refuse

@@ -113,9 +113,9 @@ def current_device() -> int:
     return backend.device(backend.xp.empty(())).index or 0
 
 
-def device(index: Any) -> AbstractContextManager[Any]:
+def device(device: Any) -> AbstractContextManager[Any]:
     """A block in which 'cuda' means this device."""
-    where = Device(index)
+    where = Device(device)
     return backends.backend_for("cuda").on(where.index)
 
 

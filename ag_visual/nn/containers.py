@@ -68,10 +68,10 @@ class _Ordered(Module):
         self._renumber(found)
         return self
 
-    def pop(self, index: Any = -1) -> Any:
-        """Remove a module and return it."""
-        module = self[index]  # type: ignore[index]
-        del self[index]
+    def pop(self, key: Any = -1) -> Any:
+        """Remove the module at a position and return it."""
+        module = self[key]  # type: ignore[index]
+        del self[key]
         return module
 
 

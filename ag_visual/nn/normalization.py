@@ -239,8 +239,8 @@ class RMSNorm(Module):
         if self.weight is not None:
             self.weight.detach().fill_(1)
 
-    def forward(self, input: Any) -> Any:
-        return functional.rms_norm(input, self.normalized_shape, self.weight, self.eps)
+    def forward(self, x: Any) -> Any:
+        return functional.rms_norm(x, self.normalized_shape, self.weight, self.eps)
 
     def extra_repr(self) -> str:
         return (

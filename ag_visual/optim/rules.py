@@ -161,6 +161,12 @@ class Adagrad(Optimizer):
             for p in each["params"]:
                 self._begun(p, each)
 
+    def share_memory(self) -> None:
+        """Put its sums of squares into memory that processes share."""
+        for group in self.param_groups:
+            for p in group["params"]:
+                self.state[p]["sum"].share_memory_()
+
     def begin(self, p: Tensor, group: Group) -> State:
         start = group["initial_accumulator_value"]
         value = complex(start, start) if p.is_complex() else start

@@ -55,6 +55,10 @@ class ExecutionTraceObserver:
         found.set_extra_resource_collection(extras)
         return found
 
+    def get_output_file_path(self) -> str | None:
+        """Where it writes; None: nobody has said it."""
+        return self.output_file_path or None
+
     def register_callback(self, output_file_path: str) -> ExecutionTraceObserver:
         """Where to write; packed where the path ends in .gz. The first one counts."""
         if not self._registered:

@@ -271,3 +271,15 @@ def test_bad_parametrizations() -> None:
         ]
 
     agree(program)
+
+
+def test_packed_sequences_change_their_dtype() -> None:
+    packed = ag.nn.utils.rnn.pack_sequence([ag.tensor([1.5, 2.0]), ag.tensor([3.0])])
+    kinds = ("double", "float", "half", "byte", "char", "short", "int", "long")
+    for name in kinds:
+        made = getattr(packed, name)()
+        assert made.data.dtype is getattr(packed.data, name)().dtype
+        assert made.batch_sizes is packed.batch_sizes
+    assert packed.float() is packed
+    assert packed.long().data.tolist() == [1, 3, 2]
+    assert not packed.is_pinned()

@@ -471,3 +471,14 @@ def test_a_gradient_of_another_shape_is_refused_before_anything_is_written() -> 
     ):
         optimizer.step()
     assert (p._version, p.tolist()) == (before, [1.0, 1.0])
+
+
+def test_sums_of_adagrad_go_into_shared_memory() -> None:
+    w = ag.ones(3, requires_grad=True)
+    optimizer = ag.optim.Adagrad([w], lr=0.1, initial_accumulator_value=2.0)
+    optimizer.share_memory()
+    total = optimizer.state[w]["sum"]
+    assert total.is_shared()
+    w.sum().backward()
+    optimizer.step()
+    assert total.tolist() == [3, 3, 3]

@@ -6,7 +6,7 @@ one, and so on, the longest sequence first; so each step of an RNN is one multip
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 from ag_visual.core.tensor import Tensor
@@ -19,6 +19,15 @@ class _Packed(NamedTuple):
     batch_sizes: Any
     sorted_indices: Any
     unsorted_indices: Any
+
+
+def _to_dtype(name: str) -> Callable[[PackedSequence], PackedSequence]:
+    def converted(self: PackedSequence) -> PackedSequence:
+        return self.to(getattr(self.data, name)().dtype)
+
+    converted.__name__ = converted.__qualname__ = name
+    converted.__doc__ = f"The same with `data.{name}()`."
+    return converted
 
 
 class PackedSequence(_Packed):
@@ -60,18 +69,28 @@ class PackedSequence(_Packed):
         ]
         return PackedSequence(data, self.batch_sizes, *indices)
 
-    def double(self) -> PackedSequence:
-        return self.to(self.data.double().dtype)
-
-    def float(self) -> PackedSequence:
-        return self.to(self.data.float().dtype)
-
     def cpu(self) -> PackedSequence:
         return self.to("cpu")
+
+    def cuda(self, device: Any = "cuda", non_blocking: bool = False) -> PackedSequence:
+        return self.to(device)
+
+    def is_pinned(self) -> bool:
+        """Whether its data are in page-locked memory."""
+        return bool(self.data.is_pinned())
 
     @property
     def is_cuda(self) -> bool:
         return bool(self.data.is_cuda)
+
+    double = _to_dtype("double")
+    float = _to_dtype("float")
+    half = _to_dtype("half")
+    byte = _to_dtype("byte")
+    char = _to_dtype("char")
+    short = _to_dtype("short")
+    int = _to_dtype("int")
+    long = _to_dtype("long")
 
 
 def invert_permutation(permutation: Any) -> Any:
