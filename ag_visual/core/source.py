@@ -15,7 +15,7 @@ import os
 import sys
 import weakref
 from dataclasses import dataclass
-from types import CodeType, FrameType
+from types import CodeType, FrameType, TracebackType
 from typing import Any
 
 from ag_visual.core.diagnosis.source_rewrite import parsed
@@ -54,6 +54,28 @@ def outside(frame: FrameType | None) -> FrameType | None:
     while frame is not None and inside[frame.f_code.co_filename]:
         frame = frame.f_back
     return frame
+
+
+_RAISE = dis.opmap["RAISE_VARARGS"]
+_ARRAY_LIBRARIES = frozenset({"numpy", "scipy", "cupy", "cupyx", "numba"})
+
+
+def is_inside(trace: TracebackType) -> bool:
+    """Whether a line of a traceback is one of this package's."""
+    return bool(inside[trace.tb_frame.f_code.co_filename])
+
+
+def is_of_arrays(trace: TracebackType) -> bool:
+    """Whether a line of a traceback is one of an array library's."""
+    name = str(trace.tb_frame.f_globals.get("__name__"))
+    return name.partition(".")[0] in _ARRAY_LIBRARIES
+
+
+def ends_in_raise(trace: TracebackType) -> bool:
+    """Whether the exception was raised by a `raise` of this package, at the end of a traceback."""
+    while trace.tb_next is not None:
+        trace = trace.tb_next
+    return is_inside(trace) and trace.tb_frame.f_code.co_code[trace.tb_lasti] == _RAISE
 
 
 def call_site_of(frame: FrameType | None) -> tuple[CodeType, int] | None:

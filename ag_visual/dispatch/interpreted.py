@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import collections
-import dis
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -388,22 +387,11 @@ def _narrow(result: Any, dtype: Any) -> Any:
     return result.astype(dtype) if kind is not None and kind.kind == "f" else result
 
 
-_RAISE = dis.opmap["RAISE_VARARGS"]
-
-
-def _in_own_words(error: Exception) -> bool:
-    """Was it raised by a `raise` of this package, and not by the array library it calls?"""
-    trace: Any = error.__traceback__
-    while trace.tb_next is not None:
-        trace = trace.tb_next
-    code = trace.tb_frame.f_code
-    return bool(source.inside[code.co_filename]) and code.co_code[trace.tb_lasti] == _RAISE
-
-
 def kernel_error(op: Op, inputs: Iterable[Any], error: Exception) -> Exception:
     """What an exception of a kernel says to users: its inputs are arrays, numbers or None."""
-    if _in_own_words(error):
-        return error
+    trace = error.__traceback__
+    if trace is not None and source.ends_in_raise(trace):
+        return error  # not of the array library, but of this package: it says what it has to
     shapes = [numpy.shape(x) for x in inputs if hasattr(x, "shape") or isinstance(x, NUMBERS)]
     if op.policy != KEEP and len(shapes) > 1:
         longest = max(len(s) for s in shapes)

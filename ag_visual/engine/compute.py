@@ -8,7 +8,7 @@ import numpy
 from numpy import ndarray
 
 from ag_visual.core.node import Replaced
-from ag_visual.core.source import inside
+from ag_visual.core.source import inside, is_inside, is_of_arrays
 from ag_visual.dispatch.op_node import OpNode
 from ag_visual.dispatch.table import raw, raw_numpy
 from ag_visual.engine.input_buffer import any_of, namespace
@@ -76,15 +76,10 @@ def too_large(node: Any, error: MemoryError) -> MemoryError:
     """What to raise where a node's formula has no memory; what a hook of a user raises stays."""
     trace = error.__traceback__
     while trace is not None:
-        frame = trace.tb_frame
-        library = str(frame.f_globals.get("__name__")).partition(".")[0]
-        if not inside[frame.f_code.co_filename] and library not in _ARRAY_LIBRARIES:
+        if not is_inside(trace) and not is_of_arrays(trace):
             return error
         trace = trace.tb_next
     return out_of_memory(error, node.name())
-
-
-_ARRAY_LIBRARIES = frozenset({"numpy", "scipy", "cupy", "cupyx", "numba"})
 
 
 def unlike(node: Any, error: ValueError) -> Exception:

@@ -48,8 +48,10 @@ def attach(shell: Any = None) -> bool:
 def _attach_shell(shell: Any) -> Cells:
     from ag_visual.session.cells import watch_cells
     from ag_visual.session.magics import register_magics
+    from ag_visual.session.tracebacks import shorten
 
     register_magics(shell)
+    shorten(shell)
     return watch_cells(shell)
 
 

@@ -13,6 +13,7 @@ from typing import Any, Final
 from ag_visual.session import api
 from ag_visual.session.profile_magic import profile_magic
 from ag_visual.session.session import Session, current
+from ag_visual.session.tracebacks import last_whole
 
 USAGE: Final = """\
 %ag_visual                      what is being recorded
@@ -24,6 +25,7 @@ USAGE: Final = """\
 %ag_visual break ReluBackward0  stop before each node of this name (break off: nowhere)
 %ag_visual save run.html        write what was recorded: a page, or a file for load_recording
 %ag_visual clear                forget what was recorded
+%ag_visual traceback            the last error with all frames, those inside of ag_visual, too
 %%ag_visual record [name]       record this cell, under a name
 %%ag_visual step                run this cell and stop before the first node of its backward;
                                 in a terminal a prompt steps on from there (h shows its commands)
@@ -201,6 +203,10 @@ def _clear(arguments: list[str]) -> str:
     return status(current())
 
 
+def _traceback(arguments: list[str]) -> str:
+    return last_whole()
+
+
 _LINES: Final[dict[str, Callable[[list[str]], str]]] = {
     "help": _help,
     "as_torch": _as_torch,
@@ -210,4 +216,5 @@ _LINES: Final[dict[str, Callable[[list[str]], str]]] = {
     "break": _break,
     "save": _save,
     "clear": _clear,
+    "traceback": _traceback,
 }
