@@ -13,6 +13,7 @@ import ml_dtypes
 import numpy as np
 import torch
 from torch import Tensor
+from torch.autograd import forward_ad
 
 from ag_visual.arrays.coo import Coo
 from ag_visual.core.storage import uids
@@ -66,6 +67,18 @@ def kept_array(tensor: torch.Tensor) -> Any:
         return tensor.detach().numpy()
     except (TypeError, RuntimeError):  # another device, dtype or layout; conjugated
         return array_of(tensor)
+
+
+def tangent_of(tensor: Any) -> Any:
+    """The array of the tangent that a tensor has at the open level of forward mode, or None."""
+    if tensor is None or forward_ad._current_level < 0:
+        return None
+    try:
+        with torch.no_grad():
+            tangent = torch._VF._unpack_dual(tensor, level=forward_ad._current_level)[1]
+            return None if tangent is None else array_of(tangent)
+    except RuntimeError:  # of functorch's levels; without values
+        return None
 
 
 def tensor_of(array: Any, like: Any) -> torch.Tensor:

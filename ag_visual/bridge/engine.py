@@ -14,7 +14,7 @@ from typing import Any, Final
 import torch
 from torch._C import DisableTorchFunction
 
-from ag_visual.bridge import forward, problems, profiles
+from ag_visual.bridge import dual_levels, forward, problems, profiles
 from ag_visual.bridge.arrays import Memory, array_of, forget_all, memory_of
 from ag_visual.bridge.arrival import Arrivals
 from ag_visual.bridge.backward import Backward, Unrecorded
@@ -64,6 +64,7 @@ class Watcher:
         self._lock = threading.RLock()
         self._running: weakref.WeakSet[Backward] = weakref.WeakSet()
         self._node_hooks = NodeHooks(_hooks_of_nodes._register_hook)
+        self._levels = dual_levels.DualLevels(self.behind, self.failed)
         self._originals = {place: vars(place[0])[place[1]] for place in self._replacements()}
         self._run: Any = self._originals[torch.autograd, "_engine_run_backward"]
         self._apply: Any = self._originals[torch.autograd.Function, "apply"]
@@ -127,6 +128,7 @@ class Watcher:
             (threading.Thread, "_bootstrap_inner"): _bootstrap_inner,
             (_profile, "_start_trace"): _start_trace,
             (_profile, "__exit__"): __exit__,
+            **(self._levels.replacements() if self.events else {}),
         }
 
     def stop(self) -> None:
@@ -190,6 +192,11 @@ class Watcher:
             logging.getLogger("ag_visual").error("watching torch missed something", exc_info=error)
 
     # events.live.Engine -------------------------------------------------------------------------
+
+    @property
+    def duals(self) -> bool:
+        """Whether a level of torch's forward mode is open."""
+        return dual_levels.is_open()
 
     def is_leaf(self, tensor: Any) -> bool:
         """Whether it is a leaf that requires grad."""

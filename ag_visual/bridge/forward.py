@@ -202,8 +202,8 @@ class Forward(TorchFunctionMode):
     def _left(self, tensor: Any, frame: Any, func: Any, args: Any) -> None:
         """Remember where a tensor without a graph was made of tensors with one."""
         watcher = self.watcher
-        if watcher is None:
-            return
+        if watcher is None or torch._C._functorch.is_functorch_wrapped_tensor(tensor):
+            return  # what a level of torch.func holds has its graph at that level
         for given in args:
             if isinstance(given, torch.Tensor) and given is not tensor and given.requires_grad:
                 name = getattr(func, "__name__", "")

@@ -15,9 +15,10 @@ from typing import Any, ClassVar, Final
 
 import torch
 from torch._C import DisableTorchFunction
+from torch.autograd import forward_ad
 
 from ag_visual.bridge import rule
-from ag_visual.bridge.arrays import array_of, dtypes, kept_array, memory_of
+from ag_visual.bridge.arrays import array_of, dtypes, kept_array, memory_of, tangent_of
 from ag_visual.bridge.node_hooks import NodeHooks
 from ag_visual.bridge.saved import (
     KEY,
@@ -29,6 +30,7 @@ from ag_visual.bridge.saved import (
     packed,
     read_saved,
     read_unpacked,
+    saved_value,
 )
 from ag_visual.events.live import FIRST, SavedField
 from ag_visual.events.log import CUT, EventLog, HookField, Saved as SavedColumns
@@ -152,6 +154,9 @@ class TorchNode:
             now = self.saved if function is None else read_saved(function)
             gone = self.freed is not None or (function is not None and not now)
             known = {each.name: each for each in now}
+            tangents = {}
+            if forward_ad._current_level >= 0 and function is not None:
+                tangents = {n: tangent_of(saved_value(function, n)) for n in known}
             found = []
             for was in self.saved:
                 is_ = known.get(was.name, was)
@@ -166,6 +171,7 @@ class TorchNode:
                         None if gone or was.kind == "packed" else is_.now,
                         gone,
                         was.own,
+                        tangent=tangents.get(was.name),
                     )
                 )
             if function is not None:
@@ -181,21 +187,8 @@ class TorchNode:
             function = self.function()
             if function is None:
                 return None
-            whole, _, index = name.partition("[")
-            for own, raw_name, attribute in kinds[type(function)].tensors:
-                if own != whole:
-                    continue
-                try:
-                    raw = getattr(function, raw_name)
-                    raw = raw[int(index[:-1])] if index else raw
-                    if packed(function, raw):
-                        return None
-                    value = getattr(function, attribute)
-                    value = value[int(index[:-1])] if index else value
-                except RuntimeError:
-                    return None
-                return None if value is None else array_of(value)
-            return None
+            value = saved_value(function, name)
+            return None if value is None else array_of(value)
 
     def saved_arrays(self, most: int) -> list[tuple[str, bool, Any]]:
         """Name, whether it is its own output, and array of each saved tensor that is there."""
@@ -287,8 +280,9 @@ class TorchNode:
                 return None
 
     def tangent(self) -> Any:
-        """Tangents of torch's forward mode are not followed."""
-        return None
+        """The array of the tangent that a leaf's variable has now."""
+        with DisableTorchFunction():
+            return tangent_of(self.variable)
 
     def reason_against(self) -> str:
         """Why it is not called to look, a sentence; empty where it can be."""
@@ -360,6 +354,8 @@ class TorchNode:
             variable = self.variable
             if variable is None or not variable.requires_grad:
                 return None
+            if torch._C._functorch.is_functorch_wrapped_tensor(variable):
+                return None  # of a level of torch.func: once it has ended, nothing can be asked
             function = torch.autograd.graph.get_gradient_edge(variable).node
             return function if function.metadata.get(KEY) is self else None
         seen: set[TorchNode] = {self}

@@ -22,7 +22,16 @@ from ag_visual.bridge.arrays import MOST_WRITES, Memory, array_of, dtypes, memor
 from ag_visual.bridge.backward import Backward, Run
 from ag_visual.bridge.node import TorchNode, leads
 from ag_visual.bridge.releases import TELLS
-from ag_visual.bridge.saved import KEY, VERSIONS, Kept, kept, kinds, packed, which_saved
+from ag_visual.bridge.saved import (
+    KEY,
+    VERSIONS,
+    Kept,
+    kept,
+    kinds,
+    packed,
+    saved_value,
+    which_saved,
+)
 from ag_visual.core import source
 from ag_visual.core.diagnosis import variable_names
 from ag_visual.core.diagnosis.errors import add_repair, distinct, line_of, lines, tell
@@ -318,7 +327,7 @@ def silent_writes(task: Backward, memories: Any) -> list[SilentWriteWarning]:
                 continue
             if not any(write[0] > node.made for write in memory.writes):
                 continue
-            tensor = _unchanged(function, saved.name)
+            tensor = saved_value(function, saved.name)
             if tensor is None or tensor._version != saved.version:
                 continue
             extent = Extent(array_of(tensor))
@@ -330,22 +339,6 @@ def silent_writes(task: Backward, memories: Any) -> list[SilentWriteWarning]:
             if hidden:
                 found.append(_silent(node, saved.name, tensor, hidden, task))
     return found
-
-
-def _unchanged(function: Any, name: str) -> Any:
-    """A saved tensor that torch would use; None where it refuses or has given it back."""
-    own, _, index = name.partition("[")
-    for each, raw_name, attribute in kinds[type(function)].tensors:
-        if each == own:
-            try:
-                raw = getattr(function, raw_name)
-                if packed(function, raw[int(index[:-1])] if index else raw):
-                    return None
-                value = getattr(function, attribute)
-            except RuntimeError:
-                return None
-            return value[int(index[:-1])] if index else value
-    return None
 
 
 def _silent(

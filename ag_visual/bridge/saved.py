@@ -178,6 +178,26 @@ UNPACKED: Final = 5
 """Where in a `node.Birth` the number is that `Trusted` had."""
 
 
+def saved_value(function: Any, name: str) -> Any:
+    """The tensor that a node saved under a name; None where it gave it back, or it was written.
+
+    Also None where a hook packed it.
+    """
+    whole, _, index = name.partition("[")
+    for own, raw_name, attribute in kinds[type(function)].tensors:
+        if own != whole:
+            continue
+        try:
+            raw = getattr(function, raw_name)
+            if packed(function, raw[int(index[:-1])] if index else raw):
+                return None
+            value = getattr(function, attribute)
+        except RuntimeError:
+            return None
+        return value[int(index[:-1])] if index else value
+    return None
+
+
 class Trusted:
     """`number`: what a birth says of whose node nothing can have been packed since; never 0.
 

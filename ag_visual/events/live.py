@@ -156,6 +156,10 @@ class Engine(Protocol):
 
     tensor_type: type
 
+    @property
+    def duals(self) -> bool:
+        """Whether a level of its forward mode is open, at which tensors have tangents."""
+
     def is_leaf(self, tensor: Any) -> bool:
         """Whether it is a leaf that requires grad."""
 

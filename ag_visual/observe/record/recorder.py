@@ -21,7 +21,7 @@ import numpy as np
 from ag_visual.core import modes
 from ag_visual.events import instrument
 from ag_visual.events.clock import perf_counter_ns
-from ag_visual.events.live import LiveBackward, LiveNode
+from ag_visual.events.live import LiveBackward, LiveNode, engines
 from ag_visual.events.log import (
     BEGIN,
     CUT,
@@ -261,7 +261,7 @@ class Recorder:
             self.parameters.took(
                 task, frame, leaves, catch_up=self._tell_cuts, node=self.node, unseen=unseen
             )
-        if modes.duals:
+        if modes.duals or any(engine.duals for engine in engines):
             self.tangents.keep(task.counts)
         return sinks
 
