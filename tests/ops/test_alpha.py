@@ -8,6 +8,8 @@ from typing import Any
 import numpy
 import pytest
 
+import ag_visual as ag
+from tests.oracle import torch
 from tests.programs import agree, raised
 
 ALPHAS: dict[str, Any] = {
@@ -73,3 +75,15 @@ def test_alpha_times_a_number_keeps_the_dtype(
         return kind or [str((found := call()).dtype)[-9:], found]
 
     agree(program)
+
+
+@pytest.mark.parametrize("name", ["add_", "sub_"])
+@pytest.mark.parametrize("shape", [(), (2,)])
+def test_a_refused_alpha_counts_no_write(name: str, shape: tuple[int, ...]) -> None:
+    for engine in (ag, torch):
+        x, y = engine.ones(shape), engine.ones(shape)
+        for other in (x, y, 2):
+            with pytest.raises(RuntimeError, match="Boolean alpha only supported for Boolean"):
+                getattr(x, name)(other, alpha=True)
+        assert x._version == 0
+        assert x.equal(y)

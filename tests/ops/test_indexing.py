@@ -10,6 +10,7 @@ import pytest
 
 import ag_visual as ag
 
+from ..oracle import torch
 from ..programs import agree
 from .side_by_side import compare, compare_failure, evaluate
 
@@ -387,3 +388,12 @@ def test_reads_without_warnings_are_quiet() -> None:
         for expression in READS:
             scope = {**evaluate("x", ag)[0]}
             eval(expression, scope)
+
+
+def test_what_is_read_by_bools_is_row_major_where_channels_are_asked_for() -> None:
+    for index in ((True,), (slice(None), True)):
+        found = []
+        for engine in (ag, torch):
+            x = engine.tensor([[[1.0, 2.0]]])[index]
+            found.append((x.stride(), engine.hstack([x, x]).stride()))
+        assert found[0] == found[1]

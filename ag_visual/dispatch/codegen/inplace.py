@@ -89,6 +89,9 @@ def _inplace_source(op: Op, variant: str, scope: dict[str, Any]) -> str:
     return lines.text
 
 
+_FALLS_BACK = "TypeError, ValueError, FloatingPointError, RuntimeWarning"
+
+
 def _at_once(op: Op, variant: str, scope: dict[str, Any], lines: Writer, slow: str) -> None:
     """Of two arrays, a ufunc writes where it reads: what it refuses is refused before the write."""
     if len(op.inputs) != 2:
@@ -101,13 +104,15 @@ def _at_once(op: Op, variant: str, scope: dict[str, Any], lines: Writer, slow: s
         return
     target, other = op.inputs
     lines.add(1, f"if type(a_{other}) is ndarray:")
+    # What a number is refused for here is refused before anything was written.
+    lines.add(2, f"try: x, y = {', '.join(map(ast.unparse, called.args))}")
+    lines.add(2, f"except ({_FALLS_BACK}): {slow}")
     lines.add(2, "try:")
-    lines.add(3, f"x, y = {', '.join(map(ast.unparse, called.args))}")
     # (Where they are errors, they are raised when all is written.)
     lines.add(3, f"try: {called.func.id}(x, y, a_{target})")
     lines.add(3, "except (FloatingPointError, RuntimeWarning): pass")
     lines.add(3, f"wrote({target}, {variant!r})")
-    lines.add(2, "except (TypeError, ValueError, FloatingPointError, RuntimeWarning): pass")
+    lines.add(2, f"except ({_FALLS_BACK}): pass")
     # A signal may come when the ufunc has written: it counts, whatever ends it.
     lines.add(2, "except BaseException:")
     lines.add(3, f"wrote({target}, {variant!r})")

@@ -99,7 +99,8 @@ def _index(xp, self, indices):
     except IndexError as error:
         raise _in_torchs_words(error) from None
     if not found.ndim or found.flags.c_contiguous:
-        return found
+        # (Strides of dimensions of size 1 say where channels lie, which joins ask for.)
+        return found.ravel().reshape(found.shape) if found.ndim > 3 else found
     if self.flags.c_contiguous:
         return xp.ascontiguousarray(found)
     order = sorted_dims(found.shape, _strides(self, at, found))

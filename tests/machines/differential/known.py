@@ -133,6 +133,16 @@ def _refused_shape(difference: Difference) -> bool:
     return difference.kind in ("accepts", "raises") and OF_SHAPES.search(told) is not None
 
 
+def _text(program: Program) -> str:
+    return "\n".join(line.source for line in program)
+
+
+def _of_data_as_bits(program: Program) -> bool:
+    """Is a view in another dtype of a tensor whose data were replaced written?"""
+    text = _text(program)
+    return bool(DATA_SET.search(text) and BITS.search(text))
+
+
 def _transforms(line: Line) -> bool:
     return TRANSFORMS.search(line.form) is not None
 
@@ -212,6 +222,7 @@ TRANSFORMS = re.compile(
     r"pushed\(|moved\(|pulled\(|sloped\(|mapped\(|torch\.func\.|grads_batched|vectorize"
 )
 DERIVES = re.compile(r"pushed\(|moved\(|pulled\(|sloped\(|mapped\(")
+RETURNS_LEAF = re.compile(r"(\w+)\.register_hook\(lambda g: \1\.\w+_\(")
 HOOKED = re.compile(r"(\w+)\.register_hook\(")
 UNDERIVED = re.compile(r" // |\{number\} % ")
 MOVES = re.compile(r"pushed\(|moved\(|jacfwd")
@@ -238,6 +249,7 @@ REAL_ONLY = re.compile(r"\"(median|amax|amin)\" not implemented for 'Complex")
 UNNAMED = "Expected isFloatingType(grad.scalar_type()) || (input_is_complex == grad_is_complex)"
 MIXES = re.compile(r"\.logaddexp_?\(")
 BRANCHES = re.compile(r"\.(?:sqrt|log|log1p|rsqrt|pow|angle)_?\(| \*\* ")
+SIGNED_PARTS = re.compile(r"[\s+-]")
 NEGATES = re.compile(r"\.neg_?\(")
 ROW = re.compile(r"\b(\w+)(?:\[-?\d\] = \1|\.copy_\(\1\))$")
 OUT = re.compile(r"\bout=(\w+)\)")
@@ -372,7 +384,7 @@ t1.mul_(2)
         lambda difference, line, program: (
             difference.kind in ("node", "edges")
             and NODES.findall(difference.theirs)[:1] in (["AsStridedBackward0"], [])
-            and _of(difference, DATA_SET, program)
+            and (_of(difference, DATA_SET, program) or _of_data_as_bits(program))
         ),
         ends=True,
     ),
@@ -494,6 +506,8 @@ t2 = torch.autograd.grad(t0.sum(), [t0])[0]
         lambda difference, line, program: (
             (difference.kind, difference.ours)
             in (("requires_grad", "False"), ("is_leaf", "True"), ("edges", "None"), ("node", ""))
+            # (Here `grad` returns another tensor than a hook did.)
+            + ((("base", difference.ours),) if RETURNS_LEAF.search(_text(program)) else ())
             and _gradient(line)
             and "create_graph" not in line.form
             and any("register_hook" in each.form for each in program)
@@ -633,7 +647,11 @@ t1 = pushed(t0, lambda a: a.sin()).clone()
         lambda difference, line, program: (
             "pushed(" in line.form
             and any("inference_mode" in each.mode for each in program)
-            and difference.kind in ("values", "shape", "stride", "dtype")
+            and (
+                difference.kind in ("values", "shape", "stride", "dtype")
+                # Of what has no tangent in torch nobody wants one.
+                or (difference.kind == "raises" and "implement the jvp" in difference.ours)
+            )
         ),
         ends=True,
     ),
@@ -1279,7 +1297,14 @@ t0.cumprod(0).sum().backward()
         lambda difference, line, program: (
             difference.kind == "values"
             and ("j" in difference.theirs or ".angle(" in line.form)
-            and bool(BRANCHES.search(line.form + program[-1].form))
+            and (
+                bool(BRANCHES.search(line.form + program[-1].form))
+                or (
+                    any(BRANCHES.search(each.form) for each in program)
+                    and SIGNED_PARTS.sub("", difference.ours)
+                    == SIGNED_PARTS.sub("", difference.theirs)
+                )
+            )
             and any(NEGATES.search(each.form) or _transforms(each) for each in program)
         ),
         ends=True,
@@ -1495,14 +1520,14 @@ u0 = o0.state[p0]['exp_avg'].clone()
     Known(
         "places that do not count",
         "What is not finite at a masked place of an attention, behind a closed gate of a recurrent"
-        " layer, or beside the zeros around a convolution may be left out in one engine, and NaN"
-        " in the other; torch's ways to compute one of them differ in it, too.",
+        " layer, beside the zeros around a convolution or in a query may be left out in one engine,"
+        " and NaN in the other; torch's ways to compute one of them differ in it, too.",
         """
 u0 = torch.full((2, 3, 1), float('nan'))
 u1 = torch.nn.functional.conv1d(u0.nan_to_num(1.), u0[:, :, :1] , padding=2)
 """,
         lambda difference, line, program: (
-            difference.about in (UNKNOWN, ELSEWHERE, ONE_FINITE, PARTS)
+            difference.about in (UNKNOWN, ELSEWHERE, HERE_ALONE, ONE_FINITE, PARTS)
             and any(UNUSUAL.search(each.source) for each in program)
             and any(PLACES.search(each.form) for each in program)
         ),
