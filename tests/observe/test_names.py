@@ -58,6 +58,38 @@ def test_where_names_are_found():
     ]
 
 
+def test_containers_in_containers_are_looked_into_the_shortest_name_first():
+    params = [[leaf(), leaf()], (leaf(), {"b": leaf()})]
+    looped: list = [leaf()]
+    looped.append(looped)
+    scope = {"Out": {5: params}, "params": params, "layers": [Net(), 3], "looped": looped}
+    labels = Labels()
+    labels.learn_scope(scope)
+    (w, b), (v, rest) = params
+    assert [labels.of(t) for t in (w, b, v, rest["b"])] == [
+        "params[0][0]",
+        "params[0][1]",
+        "params[1][0]",
+        "params[1][1]['b']",
+    ]
+    assert labels.of(scope["layers"][0].weight) == "layers[0].layer.weight"
+    assert labels.of(looped[0]) == "looped[0]"
+
+
+def test_rows_of_data_are_not_all_looked_at():
+    looked = [0]
+
+    class Row(list):
+        def __getitem__(self, part):
+            looked[0] += len(range(*part.indices(len(self))))
+            return super().__getitem__(part)
+
+    last = leaf()
+    scope = {"data": [Row([1.0] * 100) for _ in range(1000)], "deep": [[last]]}
+    assert [name for name, _ in tensors_in(scope)] == ["deep[0][0]"]
+    assert looked[0] <= 1000
+
+
 def test_locals_come_before_globals_and_inner_frames_before_outer():
     outer = leaf()
 

@@ -1,6 +1,6 @@
 """Names that the user's code has for its tensors: variables, module parameters, list entries.
 
-Looks only at plain containers and one attribute level, never runs user code beyond
+Looks only at plain containers, those in them, and one attribute level, never runs user code beyond
 `named_parameters` and `named_buffers` of modules, and keeps no tensor alive.
 """
 
@@ -16,6 +16,12 @@ tensor_type: type = object  # core.tensor.Tensor, bound by `saved.bind`
 
 _MANY: Final = 2000
 """Variables of one scope, and entries of one container, that are looked at."""
+
+_DEEP: Final = 4
+"""Containers in containers that are looked into, counted from the variable."""
+
+_NESTED: Final = 500
+"""Entries of all containers inside of one variable's that are looked at."""
 
 _FRAMES: Final = 8
 
@@ -54,6 +60,7 @@ def tensors_in(
 ) -> Iterator[tuple[str, Any]]:
     """(name, tensor) for each tensor that a variable, module or container of the scope holds.
 
+    What is nested less comes first: `w`, then `params[0]`, then `params[0][1]`.
     buffers: those of modules, too. types: what counts as one; without them this package's own.
     """
     types = types or (tensor_type,)
@@ -70,8 +77,23 @@ def tensors_in(
             yield name, value
         elif type(value) not in _PLAIN:
             later.append((name, value))
+    # Name, container, and how many entries may still be looked at inside of the variable's own.
+    nested: list[tuple[str, Any, list[int]]] = []
     for name, value in later:
-        yield from _inside(name, value, buffers, types)
+        entries = _entries(value, _MANY)
+        if entries is None:
+            yield from _attributes(name, value, buffers, types)
+        else:
+            yield from _inside(name, entries, types, nested, [_NESTED])
+    for _ in range(_DEEP - 1):
+        level, nested = nested, []
+        for name, value, left in level:
+            entries = _entries(value, left[0])
+            if entries is None:
+                yield from _attributes(name, value, buffers, types)
+            else:
+                left[0] -= len(entries)
+                yield from _inside(name, entries, types, nested, left)
 
 
 _PLAIN: Final = frozenset(
@@ -79,18 +101,28 @@ _PLAIN: Final = frozenset(
 )
 
 
-def _inside(name: str, value: Any, buffers: bool, types: Types) -> Iterator[tuple[str, Any]]:
+def _entries(value: Any, most: int) -> list[tuple[Any, Any]] | None:
+    """The first entries of a container with their indices or keys; None for anything else."""
     kind = type(value)
     if issubclass(kind, (list, tuple)):
-        for i, part in enumerate(value[:_MANY]):
-            if issubclass(type(part), types):
-                yield f"{name}[{i}]", part
-    elif issubclass(kind, dict):
-        for key, part in list(value.items())[:_MANY]:
-            if issubclass(type(part), types):
-                yield f"{name}[{key!r}]", part
-    else:
-        yield from _attributes(name, value, buffers, types)
+        return list(enumerate(value[:most]))
+    return list(value.items())[:most] if issubclass(kind, dict) else None
+
+
+def _inside(
+    name: str,
+    entries: list[tuple[Any, Any]],
+    types: Types,
+    nested: list[tuple[str, Any, list[int]]],
+    left: list[int],
+) -> Iterator[tuple[str, Any]]:
+    """The tensors among a container's entries; its containers and modules are put to `nested`."""
+    for key, part in entries:
+        kind = type(part)
+        if issubclass(kind, types):
+            yield f"{name}[{key!r}]", part
+        elif kind not in _PLAIN and (issubclass(kind, (list, tuple, dict)) or _is_module(part)):
+            nested.append((f"{name}[{key!r}]", part, left))
 
 
 def _is_module(value: Any) -> bool:

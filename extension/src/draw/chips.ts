@@ -68,10 +68,14 @@ export function chipsOf(store: Store, graph: View, states: States, index: number
     // The last part of a qualified name; the whole one stands in the list of hooks.
     const short = (row: number): string => store.string(at.name[row]).split('.').pop() ?? '';
     const made = rows.find(row => at.before_nan[row] === 0 && at.after_nan[row] > 0);
-    const distinct = [...new Set(rows.map(short).filter(Boolean))];
+    // One entry of a table of hooks may have run in several passes: it is one hook.
+    const each = new Map(
+      rows.map(row => [`${at.kind[row]} ${at.number[row]} ${at.hook[row]}`, short(row)])
+    );
     if (made !== undefined) chips.push({ kind: 'bad', text: `hook ${short(made)} made NaN` });
-    else if (distinct.length > 0)
-      chips.push({ kind: 'hook', text: distinct.length === 1 ? `hook ${distinct[0]}` : 'hooks' });
+    else if (each.size > 1) chips.push({ kind: 'hook', text: `${each.size} hooks` });
+    else
+      for (const name of each.values()) chips.push({ kind: 'hook', text: `hook ${name}`.trimEnd() });
   }
   chips.sort((a, b) => Number(b.kind === 'bad') - Number(a.kind === 'bad'));
   return chips.length > MOST

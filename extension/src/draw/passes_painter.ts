@@ -59,10 +59,17 @@ export function paintPasses(
     const colour = ended === 'in error' ? palette.bad : ended === 'no' ? palette.run : palette.done;
     // What is forgotten cannot be shown: its bar is pale.
     ctx.fillStyle = own ? palette.accent : passes.kept[i] ? colour : palette.line2;
-    if (passes.unwatched[i] && thick > 2) {
+    if (passes.unwatched[i]) {
       // Its height is not known: hollow, and as high as half of the strip.
-      ctx.strokeStyle = ctx.fillStyle;
-      ctx.strokeRect(x + 0.5, TOP + high / 2 + 0.5, thick - 1, high / 2 - 1);
+      const top = TOP + high / 2;
+      if (thick > 2) {
+        ctx.strokeStyle = ctx.fillStyle;
+        ctx.strokeRect(x + 0.5, top + 0.5, thick - 1, high / 2 - 1);
+      } else {
+        // No room for a hollow: the box's upper and lower side, which a row of them shares.
+        ctx.fillRect(x, top, thick, 1);
+        ctx.fillRect(x, TOP + high - 1, thick, 1);
+      }
     } else {
       ctx.fillRect(x, TOP + high - tall, thick, tall);
     }

@@ -274,6 +274,23 @@ describe('chips', () => {
     expect(chipsOf(store, graph, states, 6).map(({ text }) => text)).toEqual(['result v0']);
     expect(chipsOf(store, graph, states, 0)).toEqual([]);
   });
+
+  it('count the hooks of a node, each once however often it ran', () => {
+    const { model } = sceneOf(residual());
+    const { store, view: graph, states } = model;
+    const { hooks } = store;
+    const row = hooks.at.seq.indexOf(graph.seqs[4]);
+    const texts = (): string[] => chipsOf(store, graph, states, 4).map(({ text }) => text);
+    const rows = store.hooksOf.rows.bind(store.hooksOf);
+    store.hooksOf.rows = seq => [...rows(seq), ...rows(seq)];
+    expect(texts()).toContain('hook clip');
+    // A second hook of the same name, as a loop registers them.
+    const second = hooks.rows; // the arrays are longer
+    for (const values of Object.values(hooks.at)) values[second] = values[row];
+    hooks.at.hook[second] = hooks.at.hook[row] + 1;
+    store.hooksOf.rows = seq => [...rows(seq), second];
+    expect(texts()).toContain('2 hooks');
+  });
 });
 
 describe('timeline', () => {

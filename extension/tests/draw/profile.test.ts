@@ -1,4 +1,4 @@
-import { barWidth, paintPasses, passAt } from '../../src/draw/passes_painter';
+import { PASSES_HEIGHT, barWidth, paintPasses, passAt } from '../../src/draw/passes_painter';
 import type { Palette } from '../../src/draw/palette';
 import { LABELS_WIDTH } from '../../src/draw/timeline_painter';
 import { InspectorModel } from '../../src/model/inspector';
@@ -141,6 +141,20 @@ test('bars of gradients are as high as the logarithm of their norm', () => {
   all.norms.set([1e-4, 1e-2, 1, NaN, 0]);
   const [a, b, c, nan, zero] = heightsOf(all, 'gradient');
   expect([b - a, c, nan, zero]).toEqual([expect.closeTo(c - b), 1, 1, 0]);
+});
+
+test('bars of unwatched passes are hollow, however narrow', () => {
+  const all = passes(Array.from({ length: 400 }, () => 1));
+  all.unwatched.fill(1);
+  const filled: number[] = [];
+  const { ctx } = fakeContext();
+  ctx.fillRect = (...box) => void filled.push(box[3]);
+  paintPasses(ctx, all, null, { done: 'done' } as Palette, 800);
+  const [ground, ...sides] = filled;
+  expect(ground).toBe(PASSES_HEIGHT);
+  expect(barWidth(400, 800)).toBeLessThan(3);
+  expect(sides.length).toBe(800);
+  expect(new Set(sides)).toEqual(new Set([1]));
 });
 
 function passes(ms: number[]): Passes {
