@@ -75,7 +75,8 @@ export function chipsOf(store: Store, graph: View, states: States, index: number
     if (made !== undefined) chips.push({ kind: 'bad', text: `hook ${short(made)} made NaN` });
     else if (each.size > 1) chips.push({ kind: 'hook', text: `${each.size} hooks` });
     else
-      for (const name of each.values()) chips.push({ kind: 'hook', text: `hook ${name}`.trimEnd() });
+      for (const name of each.values())
+        chips.push({ kind: 'hook', text: `hook ${name}`.trimEnd() });
   }
   chips.sort((a, b) => Number(b.kind === 'bad') - Number(a.kind === 'bad'));
   return chips.length > MOST
