@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib
 import sys
+from abc import ABCMeta
 from collections.abc import Callable
 from importlib import util
 from typing import Any, Final, NoReturn
@@ -252,8 +253,11 @@ def asked(module: str, said: str) -> Callable[[str], Any]:
     return __getattr__
 
 
-class _StandIn(type):
-    """The class of stand-ins for classes: what they lack is answered like their call."""
+class _StandIn(ABCMeta):
+    """The class of stand-ins for classes: what they lack is answered like their call.
+
+    (Of ABCMeta, as programs derive abstract classes from them.)
+    """
 
     def __getattr__(cls, name: str) -> Any:
         text = f"type object {cls.__name__!r} has no attribute {name!r}"

@@ -65,6 +65,11 @@ def is_inside(trace: TracebackType) -> bool:
     return bool(inside[trace.tb_frame.f_code.co_filename])
 
 
+def is_own(trace: TracebackType) -> bool:
+    """Whether it is one of this package's files, not of what `count_in` has counted to it."""
+    return trace.tb_frame.f_code.co_filename.startswith(_PACKAGE)
+
+
 def is_of_arrays(trace: TracebackType) -> bool:
     """Whether a line of a traceback is one of an array library's."""
     name = str(trace.tb_frame.f_globals.get("__name__"))

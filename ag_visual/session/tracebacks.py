@@ -24,12 +24,12 @@ def shorten(shell: Any) -> None:
     whole: Callable[..., list[str]] = formatter.structured_traceback
 
     def structured_traceback(
-        etype: Any, evalue: Any = None, etb: Any = None, *args: Any, **kwargs: Any
+        etype: Any = None, evalue: Any = None, etb: Any = None, *args: Any, **kwargs: Any
     ) -> list[str]:
         shown, left_out = None, 0
         if isinstance(etb, TracebackType):
             shown, left_out = users_frames(etb, isinstance(evalue, KeyboardInterrupt))
-        if not left_out:
+        if not left_out or evalue is None:
             return whole(etype, evalue, etb, *args, **kwargs)
         suppressed = evalue.__suppress_context__
         try:
@@ -51,7 +51,7 @@ def users_frames(whole: TracebackType, interrupted: bool = False) -> tuple[Trace
     out. interrupted: whatever ran in the package when the user interrupted it says nothing.
     """
     traces = _lines_of(whole)
-    ours = [source.is_inside(each) for each in traces]
+    ours = [source.is_own(each) for each in traces]
     last = len(ours) - 1 - ours[::-1].index(True) if True in ours else -1
     after = traces[last + 1 :]
     if after:  # of a user's hook or module, or of what a kernel calls
@@ -81,7 +81,7 @@ def _is_internal(error: BaseException | None) -> bool:
     if error is None:
         return False
     lines = _lines_of(error.__traceback__)
-    return all(source.is_inside(each) or source.is_of_arrays(each) for each in lines)
+    return all(source.is_own(each) or source.is_of_arrays(each) for each in lines)
 
 
 def last_whole() -> str:

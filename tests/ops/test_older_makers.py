@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from pathlib import Path
 from typing import Any
@@ -78,7 +79,10 @@ def test_files_that_cannot_be_mapped_are_told_and_left_alone(tmp_path: Path) -> 
         with pytest.raises(RuntimeError, match=r"unable to open file .*No such file"):
             call(str(tmp_path / "none.bin"), size=1)
     assert not (tmp_path / "none.bin").exists()
-    with pytest.raises(RuntimeError, match="/dev/null is no plain file"):
-        ag.from_file("/dev/null", shared=True, size=3)
+    os.mkfifo(tmp_path / "pipe")
+    for place in ("/dev/null", str(tmp_path / "pipe"), str(tmp_path)):
+        for shared in (True, False):
+            with pytest.raises(RuntimeError, match="is no plain file"):
+                ag.from_file(place, shared=shared, size=3)
     with pytest.raises(RuntimeError, match="size is a number of elements, but is -1"):
         ag.from_file(str(path), size=-1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 import importlib
 import importlib.util
 import pkgutil
@@ -139,3 +140,13 @@ def test_what_is_absent_is_neither_listed_nor_had() -> None:
         assert not hasattr(x, method)
         assert not hasattr(ag.Tensor, method)
         assert method not in dir(x)
+
+
+def test_a_stand_in_may_be_the_base_of_an_abstract_class() -> None:
+    class Derived(ag.nn.SyncBatchNorm, abc.ABC): ...
+
+    with pytest.raises(NotImplementedError, match=r"torch\.nn\.SyncBatchNorm is not here"):
+        Derived(3)
+    assert not isinstance(ag.nn.Linear(1, 1), Derived)
+    with pytest.raises(AttributeError, match=r"no attribute 'convert_sync_batchnorm'.*one process"):
+        _ = ag.nn.SyncBatchNorm.convert_sync_batchnorm

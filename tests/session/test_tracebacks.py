@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from collections.abc import Iterator
@@ -11,6 +12,7 @@ import pytest
 from IPython.core.interactiveshell import InteractiveShell
 
 import ag_visual as ag
+from ag_visual.core import source
 from ag_visual.session.tracebacks import users_frames
 
 SETUP = """
@@ -108,6 +110,19 @@ def test_an_interrupt_shows_the_users_lines_wherever_it_came() -> None:
     assert left_out == 2
     assert shown.tb_frame is trace.tb_frame
     assert shown.tb_next is None
+
+
+def test_files_that_a_watcher_counts_in_are_not_the_packages() -> None:
+    folder = f"{os.path.dirname(__file__)}{os.sep}"
+    source.count_in(folder)
+    try:
+        with pytest.raises(RuntimeError) as raised:
+            ag.ones(2) + ag.ones(3)
+        shown, left_out = users_frames(raised.value.__traceback__)  # type: ignore[arg-type]
+    finally:
+        source.count_in(folder, counts=False)
+    assert left_out == 1
+    assert shown.tb_frame.f_code.co_filename == __file__
 
 
 def test_the_exception_keeps_its_whole_traceback(shell: Any, capsys: Any) -> None:

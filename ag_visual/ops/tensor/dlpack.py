@@ -108,10 +108,11 @@ def from_file(
         raise RuntimeError(f"from_file(): size is a number of elements, but is {size}")
     wanted = size * kind.itemsize
     try:
+        # Before it is opened: to open a pipe would wait for another process.
+        if os.path.exists(path) and not stat.S_ISREG(os.stat(path).st_mode):
+            raise RuntimeError(f"from_file(): {path} is no plain file: it has no length")
         with open(path, "ab" if shared else "rb") as file:
             there = os.fstat(file.fileno())
-            if not stat.S_ISREG(there.st_mode):
-                raise RuntimeError(f"from_file(): {path} is no plain file: it has no length")
             if there.st_size < wanted:
                 if not shared:
                     raise RuntimeError(
