@@ -76,6 +76,10 @@ def is_of_arrays(trace: TracebackType) -> bool:
     return name.partition(".")[0] in _ARRAY_LIBRARIES
 
 
+passing: set[CodeType] = set()
+"""Code that passes a call on to another library: what that raises is told in its words."""
+
+
 def ends_in_raise(trace: TracebackType) -> bool:
     """Whether the exception was raised by a `raise` of this package, at the end of a traceback."""
     while trace.tb_next is not None:

@@ -57,7 +57,8 @@ def users_frames(whole: TracebackType, interrupted: bool = False) -> tuple[Trace
     if after:  # of a user's hook or module, or of what a kernel calls
         told = not all(source.is_of_arrays(each) for each in after)
     else:
-        told = interrupted or source.ends_in_raise(traces[-1])
+        passed = traces[-1].tb_frame.f_code in source.passing
+        told = interrupted or passed or source.ends_in_raise(traces[-1])
     if last < 0 or not told or all(ours):
         return whole, 0
     shown: TracebackType | None = None

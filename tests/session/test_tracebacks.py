@@ -14,6 +14,7 @@ from IPython.core.interactiveshell import InteractiveShell
 import ag_visual as ag
 from ag_visual.core import source
 from ag_visual.session.tracebacks import users_frames
+from tests.oracle import torch
 
 SETUP = """
 import numpy as np
@@ -123,6 +124,21 @@ def test_files_that_a_watcher_counts_in_are_not_the_packages() -> None:
         source.count_in(folder, counts=False)
     assert left_out == 1
     assert shown.tb_frame.f_code.co_filename == __file__
+
+
+@pytest.mark.oracle
+def test_errors_of_a_watched_torch_keep_torchs_frames() -> None:
+    with ag.watch(torch), pytest.raises(RuntimeError, match="cannot be multiplied") as raised:
+        torch.nn.Linear(3, 2)(torch.ones(1, 4))
+    shown, left_out = users_frames(raised.value.__traceback__)  # type: ignore[arg-type]
+    files = []
+    trace: Any = shown
+    while trace is not None:
+        files.append(trace.tb_frame.f_code.co_filename)
+        trace = trace.tb_next
+    assert left_out == 1
+    assert files[0] == __file__
+    assert files[-1].endswith("linear.py")
 
 
 def test_the_exception_keeps_its_whole_traceback(shell: Any, capsys: Any) -> None:
