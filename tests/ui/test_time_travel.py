@@ -47,6 +47,14 @@ def test_every_moment_forward_and_back(lab: Lab) -> None:
     expect(panel.locator(".agv-pill")).to_have_text("Not recording")
     lab.wait_until(lambda: None not in lab.model(PLACES), "the layout to stand still")
     panel.get_by_role("tab", name="Tensors").click()
+
+    def places() -> Any:
+        """Where boxes stand, once they do: names that come late lay the graph out anew."""
+        found = lab.model(PLACES)
+        lab.page.wait_for_timeout(400)
+        return found if found == lab.model(PLACES) else None
+
+    lab.wait_until(places, "the layout to stand still")
     before = lab.model(PLACES)
     length: int = lab.model("model.length")
     axis = panel.locator(".agv-axis")
