@@ -199,23 +199,29 @@ def test_requests_in_a_busy_cell_without_a_backward(kernel, tmp_path):
     assert kernel.result("node", seq=seq)["alive"] is True
 
 
-def test_requests_are_served_between_the_nodes_of_a_running_backward(kernel):
+def test_requests_are_served_between_the_nodes_of_a_running_backward(kernel, tmp_path):
+    go = tmp_path / "go"
     kernel.open_page()
     kernel.run("ag.record().__enter__()\n" + GRAPH + "print(y.grad_fn.seq)")
     seq = int("".join(kernel.output).split()[-1])
-    # Each hook holds its node until a request waits for the next one, which serves it.
+    # Each hook holds its node until a request waits for the next one, which serves it. One that is
+    # there before the first hook is served by the first node: then none comes for the last hook.
     slow = (
-        "import time\nfrom ag_visual.session import session as found\n"
-        f"found.PATIENT_SECONDS = {PATIENCE}\n"
-        "def slow(g):\n    while not found.current()._requests: time.sleep(0.01)\n"
+        "import os, time\nfrom ag_visual.session import session as found\n"
+        f"found.PATIENT_SECONDS = found.STALE_SECONDS = {PATIENCE}\n"
+        "def slow(g):\n"
+        f"    while not (found.current()._requests or os.path.exists({str(go)!r})):\n"
+        "        time.sleep(0.01)\n"
     )
     hooks = "z.register_hook(slow); y.register_hook(slow)\n"
     # Sent before the cell runs, a request would be served before it.
-    cell = kernel.start(f"print('begun', flush=True)\n{slow}{hooks}{BACKWARD}")
+    cell = kernel.start(f"{slow}{hooks}print('begun', flush=True)\n{BACKWARD}")
     kernel.until(lambda: "begun" in "".join(kernel.output))
     node = kernel.result("node", seq=seq)
     assert node["alive"] is True
     assert kernel.result("values", seq=seq, which="saved:self")["max"] == 2.0
+    assert cell not in kernel.ended
+    go.touch()
     kernel.finish(cell)
     assert not kernel.errors
 
