@@ -16,6 +16,7 @@ from torch import Tensor
 from torch.autograd import forward_ad
 
 from ag_visual.arrays.coo import Coo
+from ag_visual.bridge.grad_mode import without_grad
 from ag_visual.core.storage import uids
 from ag_visual.engine.norms import norm2
 from ag_visual.events.log import SMALL
@@ -74,11 +75,14 @@ def tangent_of(tensor: Any) -> Any:
     if tensor is None or forward_ad._current_level < 0:
         return None
     try:
-        with torch.no_grad():
-            tangent = torch._VF._unpack_dual(tensor, level=forward_ad._current_level)[1]
-            return None if tangent is None else array_of(tangent)
+        return without_grad(_tangent_now, tensor)
     except RuntimeError:  # of functorch's levels; without values
         return None
+
+
+def _tangent_now(tensor: Any) -> Any:
+    tangent = torch._VF._unpack_dual(tensor, level=forward_ad._current_level)[1]
+    return None if tangent is None else array_of(tangent)
 
 
 def tensor_of(array: Any, like: Any) -> torch.Tensor:

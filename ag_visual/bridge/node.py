@@ -19,6 +19,7 @@ from torch.autograd import forward_ad
 
 from ag_visual.bridge import rule
 from ag_visual.bridge.arrays import array_of, dtypes, kept_array, memory_of, tangent_of
+from ag_visual.bridge.grad_mode import leaving_grad_mode
 from ag_visual.bridge.node_hooks import NodeHooks
 from ag_visual.bridge.saved import (
     KEY,
@@ -356,7 +357,8 @@ class TorchNode:
                 return None
             if torch._C._functorch.is_functorch_wrapped_tensor(variable):
                 return None  # of a level of torch.func: once it has ended, nothing can be asked
-            function = torch.autograd.graph.get_gradient_edge(variable).node
+            edge = leaving_grad_mode(torch.autograd.graph.get_gradient_edge, variable)
+            function = edge.node
             return function if function.metadata.get(KEY) is self else None
         seen: set[TorchNode] = {self}
         pending: list[tuple[TorchNode, tuple[TorchNode, ...]]] = [(self, ())]

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import torch
 from torch._C import DisableTorchFunction
 from torch.utils._python_dispatch import _disable_current_modes
 
 from ag_visual.bridge.arrays import array_of, tensor_of
+from ag_visual.bridge.grad_mode import without_grad
 from ag_visual.bridge.saved import read_saved
 
 
@@ -41,24 +41,28 @@ def handed(node: Any, grads: Sequence[Any]) -> list[Any]:
     grads: an array for each output, or None; in return an array for each input, or None. Raises
     LookupError where nothing leads to torch's own node, and what that raises.
     """
-    with DisableTorchFunction(), _disable_current_modes(), torch.no_grad():
-        function = node.function()
-        if function is None:
-            raise LookupError(f"no living tensor leads to {node.name()} any more")
-        given = [
-            None if grad is None else tensor_of(grad, meta).reshape(meta.shape)
-            for grad, meta in zip(grads, function._input_metadata, strict=True)
-        ]
-        results = function(*given)
-        if not isinstance(results, tuple):
-            results = (results,)
-        found: list[Any] = []
-        for (below, number), result in zip(function.next_functions, results, strict=True):
-            if below is None or result is None:
-                found.append(None)
-                continue
-            meta = below._input_metadata[number]
-            if result.shape != meta.shape:  # what was broadcast is summed
-                result = result.sum_to_size(meta.shape)
-            found.append(array_of(result.to(meta.dtype)))
-        return found
+    with DisableTorchFunction(), _disable_current_modes():
+        return without_grad(_handed, node, grads)  # type: ignore[no-any-return]
+
+
+def _handed(node: Any, grads: Sequence[Any]) -> list[Any]:
+    function = node.function()
+    if function is None:
+        raise LookupError(f"no living tensor leads to {node.name()} any more")
+    given = [
+        None if grad is None else tensor_of(grad, meta).reshape(meta.shape)
+        for grad, meta in zip(grads, function._input_metadata, strict=True)
+    ]
+    results = function(*given)
+    if not isinstance(results, tuple):
+        results = (results,)
+    found: list[Any] = []
+    for (below, number), result in zip(function.next_functions, results, strict=True):
+        if below is None or result is None:
+            found.append(None)
+            continue
+        meta = below._input_metadata[number]
+        if result.shape != meta.shape:  # what was broadcast is summed
+            result = result.sum_to_size(meta.shape)
+        found.append(array_of(result.to(meta.dtype)))
+    return found

@@ -4,12 +4,10 @@ results lie in it.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
 from ag_visual.arrays.backend import backend_of
-from ag_visual.core.level import hollow, not_batched
 from ag_visual.core.tensor import Tensor
 from ag_visual.dispatch.op_node import ListItem
 from ag_visual.dispatch.record import CHANNELS
@@ -76,32 +74,6 @@ def _part(op: Any, args: Any) -> tuple[int, int, int]:
         sizes, dim = args
         return dim, sum(sizes[: op.index]), sizes[op.index]
     return 0, 0, 0
-
-
-def resize(tensor: Tensor, shape: tuple[int, ...], place: int | None = None) -> None:
-    """Give a tensor another size, in its memory where that is large enough.
-
-    Elements keep their places in memory, the first one `place`. A tensor that needs more memory
-    than it has gets new one, with its elements copied; a view cannot.
-    """
-    if hollow(tensor):
-        raise not_batched("resize_")
-    array = tensor._array
-    # What a smaller size left over is still there.
-    memory = memory_of(tensor)
-    here = line_of(memory, array)[place_of(tensor) if place is None else place :]
-    needed = math.prod(shape)
-    if needed <= here.size:
-        tensor._exchange(here[:needed].reshape(shape), memory)
-        return
-    if tensor._view is not None:
-        raise RuntimeError(
-            f"Trying to resize storage that is not resizable: {list(shape)} needs {needed} "
-            f"elements, and the memory that this view looks into has {here.size}."
-        )
-    larger = backend_of(array).xp.empty((needed,), array.dtype)
-    larger[: here.size] = here
-    tensor._exchange(larger.reshape(shape))
 
 
 def channels_last(array: Any) -> bool:

@@ -19,7 +19,8 @@ from ag_visual.core.level import hollow
 from ag_visual.core.tensor import Tensor, before_write, wrote
 from ag_visual.dispatch.arguments import outside
 from ag_visual.dispatch.dtype_errors import in_macros
-from ag_visual.dispatch.memory import place_of, resize
+from ag_visual.dispatch.geometry import resize
+from ag_visual.dispatch.memory import place_of
 from ag_visual.dispatch.memory_overlap import check_internal_overlap, check_operand_overlap, shared
 from ag_visual.errors import type_name
 

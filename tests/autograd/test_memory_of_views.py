@@ -344,3 +344,41 @@ def test_each_of_several_saved_tensors_is_asked_for_its_own_bytes() -> None:
     b.data[1] = 2.0
     with pytest.warns(SilentWriteWarning):
         loss.backward()
+
+
+GROWN: list[tuple[Any, Any, Any]] = [
+    ((2, 2), (Ellipsis, 0), (1, 3)),
+    ((6,), slice(1, 3), (2, 2)),
+    ((6,), slice(1, 5), (2,)),
+    ((2, 3), (slice(None), 1), (3,)),
+]
+
+
+@pytest.mark.filterwarnings("ignore:An output with one or more elements was resized")
+@pytest.mark.parametrize(("shape", "part", "size"), GROWN)
+def test_the_gradient_of_a_view_of_another_size_goes_where_it_looks_now(
+    shape: Any, part: Any, size: Any
+) -> None:
+    def of_out(t: Any) -> Any:
+        x = t.ones(shape).requires_grad_()
+        y = (x * 2)[part]
+        with t.no_grad():
+            t.sin(t.ones(size), out=y)
+        (y * t.arange(1.0, y.numel() + 1).reshape(size)).sum().backward()
+        return [x.grad, type(y.grad_fn).__name__, list(y.grad_fn._saved_size)]
+
+    def of_a_written_base(t: Any) -> Any:
+        x, w = t.zeros(shape), t.ones(shape, requires_grad=True)
+        y = x[part].resize_(size)
+        x.add_(w * t.arange(1.0, x.numel() + 1).reshape(shape))
+        (y * y).sum().backward()
+        return [w.grad, y, type(y.grad_fn).__name__]
+
+    def of_a_written_view(t: Any) -> Any:
+        x, w = t.zeros(shape), t.ones(size, requires_grad=True)
+        x[part].resize_(size).add_(w)
+        (x * t.arange(1.0, x.numel() + 1).reshape(shape)).sum().backward()
+        return [w.grad, x]
+
+    for program in (of_out, of_a_written_base, of_a_written_view):
+        agree(program)

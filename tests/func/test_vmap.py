@@ -282,3 +282,23 @@ def test_what_is_usual_is_built_code(monkeypatch: pytest.MonkeyPatch) -> None:
     leaf = x[0].clone().requires_grad_()
     ag.autograd.grad(net(leaf), leaf, rows(ag, 2, 3), is_grads_batched=True)
     assert interpreted == []
+
+
+def test_without_grad_nobody_asks_for_the_history_of_a_refused_view() -> None:
+    def program(t: Any) -> Any:
+        x = rows(t, 2, 3).requires_grad_()
+        part = x.split(1, 0)[0]
+        with t.no_grad():
+            x.sub_(1)
+            copied = t.func.vmap(lambda a: a.clone())(part)
+            slopes = t.func.vmap(t.func.grad(lambda a: (a.clone() * a).sum()))(part)
+        return [copied, slopes, raised_by(lambda: t.func.vmap(lambda a: a.clone())(part))]
+
+    def raised_by(call: Any) -> str:
+        try:
+            call()
+        except RuntimeError as error:
+            return "is a view and its base" if "is a view and its base" in str(error) else "other"
+        return "nothing"
+
+    agree(program)

@@ -10,7 +10,7 @@ import argparse
 import sys
 
 parser = argparse.ArgumentParser(prog="python -m tests.gpu", description=__doc__)
-parser.add_argument("--only", help="checks whose section or name has this in it")
+parser.add_argument("--only", help="the check of this name, or all with it in section or name")
 parser.add_argument("--every", type=int, default=1, help="look at every N-th op of the table")
 parser.add_argument("--seconds", type=float, default=2.0, help="how long to measure each ratio")
 parser.add_argument("--list", action="store_true", help="name the checks and run none")
@@ -42,7 +42,8 @@ def main() -> int:
     from .page import CHECKS, Machine, run
 
     wanted = options.only or ""
-    chosen = [each for each in CHECKS if wanted in each.section or wanted in each.name]
+    chosen = [each for each in CHECKS if wanted == each.name]
+    chosen = chosen or [each for each in CHECKS if wanted in each.section or wanted in each.name]
     if options.list:
         print("\n".join(f"{each.section}: {each.name}" for each in chosen))
         return 0

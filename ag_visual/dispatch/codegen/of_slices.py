@@ -310,11 +310,13 @@ def _arrays(op: Op, values: dict[str, Any], cut: list[Any] | None) -> dict[str, 
                 return None
             continue
         seen = x._view
-        if seen is not None and seen.snapshot is not x._store.snapshot:
-            refresh(x)
-        if x._rg:
-            if cut is None:
+        behind = seen is not None and seen.snapshot is not x._store.snapshot
+        if cut is None:
+            if behind:
+                refresh(x)
+            if x._rg:
                 return None
+        elif x._rg or (behind and seen.base._rg):  # of a refused view nobody asks for its history
             cut.append(name)
         array = arrays[name] = x._array
         if type(array) is not ndarray or array.dtype.num > LAST:

@@ -22,14 +22,14 @@ from ag_visual.core.level import hollow, not_batched
 from ag_visual.core.storage import FRESH
 from ag_visual.core.tensor import Tensor, before_write, check_inplace, from_array, method, wrote
 from ag_visual.devices import device as Device
-from ag_visual.dispatch.memory import line_of, memory_of, resize, row_major
+from ag_visual.dispatch.geometry import geometry, resize
+from ag_visual.dispatch.memory import line_of, memory_of, row_major
 from ag_visual.dispatch.table import function
 from ag_visual.errors import type_name
 from ag_visual.ops.tensor.cast import dtype_of
 from ag_visual.ops.tensor.from_data import array_from, checked_numpy, moved
 from ag_visual.ops.tensor.make import leaf, make, shape_of
 from ag_visual.ops.tensor.storages import TypedStorage, UntypedStorage
-from ag_visual.ops.view.as_strided import geometry
 
 _READ_ONLY = (
     "The given {} is not writable, and PyTorch does not support non-writable tensors. Copy it "

@@ -3,91 +3,25 @@
 from __future__ import annotations
 
 import math
-import weakref
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from ag_visual.arrays.backend import of_namespace
-from ag_visual.core import view
 from ag_visual.core.level import Batched, Wrapper, hollow, wrap
+from ag_visual.core.view import distinct
 from ag_visual.dispatch.families import structural
+from ag_visual.dispatch.geometry import Place, geometry, lies_so, straighten
 from ag_visual.dispatch.levels import beneath
-from ag_visual.dispatch.memory import line_of, memory_of, reach, row_major
+from ag_visual.dispatch.memory import reach, row_major
 from ag_visual.dispatch.record import ErrorSample, Sample
 from ag_visual.dispatch.table import composite, op
 from ag_visual.dispatch.vmap import Batch
 from ag_visual.ops.view.slice import replacer
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Place:
-    """How a tensor lies in its memory: strides and offset in elements.
-
-    memory: a weak reference to the array over all of it. Where that is gone, or another array lies
-    at the place (a step of a view that is played on a gradient), only the elements between the
-    tensor's first and last one are within reach.
-    """
-
-    stride: tuple[int, ...]
-    offset: int
-    memory: Any
-
-    @classmethod
-    def of(cls, tensor) -> Place:
-        return cls(tensor.stride(), tensor.storage_offset(), weakref.ref(memory_of(tensor)))
-
-    def bytes(self, array) -> tuple[int, ...]:
-        """The strides that an array of this place has."""
-        return tuple(s * array.dtype.itemsize for s in self.stride)
-
-    def fits(self, tensor) -> bool:
-        """Has another tensor this place in as much memory? (What lies around it is alike then.)
-
-        Of slices, which none may leave: has each its strides?
-        """
-        array, memory = tensor._array, self.memory()
-        if not _lies_so(array, self.bytes(array)):
-            return False
-        if hollow(tensor) or memory is None:
-            return True
-        length = line_of(memory).nbytes // memory.itemsize
-        alike = line_of(memory_of(tensor)).nbytes // array.itemsize == length
-        return tensor.storage_offset() == self.offset and alike
-
-    def line(self, xp, array, first: int, last: int) -> tuple[Any, int]:
-        """A vector over memory that reaches from element `first` to `last`, and where it begins."""
-        item = array.dtype.itemsize
-        span = reach(array.shape, self.stride)
-        strides = self.bytes(array)
-        if self.offset <= first and last <= self.offset + span:
-            if not _lies_so(array, strides):
-                array = _copy_into(view.spread(xp, array.shape, array.dtype, strides), array)
-            return line_of(array), self.offset
-        memory = self.memory()
-        pointer = of_namespace(xp).pointer
-        if memory is None or pointer(array) - pointer(memory) != self.offset * item:
-            raise RuntimeError(
-                f"as_strided: elements {first} to {last} of the memory are needed, where only "
-                f"{self.offset} to {self.offset + span} are within reach"
-            )
-        return line_of(memory, array), 0
-
-
-def _lies_so(array, strides: tuple[int, ...], first: int = 0) -> bool:
-    """Has an array these strides, where they count? first: of the dimensions from this one on."""
-    triples = list(zip(array.shape, array.strides, strides, strict=True))[first:]
-    return all(n < 2 or a == b for n, a, b in triples)
-
-
 def _strides(tensor) -> tuple[int, ...]:
     array = tensor._array
     return tuple(s // array.itemsize for s in array.strides)
-
-
-def _copy_into(target, source):
-    target[...] = source
-    return target
 
 
 def _strided_slices(batch: Batch):
@@ -104,7 +38,7 @@ def _placed_slices(batch: Batch):
     F, count, shape, place = batch.F, batch.size, batch.shape("self"), batch["place"]
     size, stride, offset = batch["size"], batch["stride"], place.offset - batch["storage_offset"]
     whole = batch.full("self")
-    if F.traced and _lies_so(whole._array, (0, *place.bytes(whole._array)), first=1):
+    if F.traced and lies_so(whole._array, (0, *place.bytes(whole._array)), first=1):
         return _strided_below(F, whole, (count, *size), (_strides(whole)[0], *stride), -offset)
     length = _span(size, stride, shape, place.stride, offset)
     shape, own = (count, *shape), (length, *place.stride)
@@ -151,7 +85,7 @@ def _positions(xp, size: Sequence[int], stride: Sequence[int], storage_offset: i
 
 def _once(F, g, shape, stride):
     """`g`, where several elements of a geometry are one place each with its share of that."""
-    if view.distinct(shape, stride):
+    if distinct(shape, stride):
         return g
     ones = F.zeros_of(g, shape) + 1
     return g / F.as_strided_backward(ones, shape, shape, stride, 0, stride)
@@ -222,7 +156,7 @@ def _as_strided_backward(
     backend.add_at(line, at.reshape(-1), xp.ascontiguousarray(self).reshape(-1))
     strides = tuple(s * self.dtype.itemsize for s in to)
     result = backend.as_strided(line[before:], input_sizes, strides)
-    return result if view.distinct(input_sizes, to) else xp.ascontiguousarray(result)
+    return result if distinct(input_sizes, to) else xp.ascontiguousarray(result)
 
 
 def _backward_of_backward(F, g, input_sizes, size, stride, storage_offset: int, input_stride):
@@ -241,34 +175,6 @@ structural(
         Sample((make((2, 2)), (3, 2), (2, 2), (1, 2), -1, (1, 3))),
     ],
 )
-
-
-def geometry(
-    name: str, self, size, stride, storage_offset: int | None
-) -> tuple[tuple[int, ...], tuple[int, ...], int, Place | None]:
-    """A geometry that stays within the memory of `self`, and where `self` lies in that."""
-    size, stride = tuple(size), tuple(stride)
-    if len(size) != len(stride):
-        raise RuntimeError("mismatch in length of strides and shape")
-    if any(s < 0 for s in stride):
-        raise RuntimeError(
-            f"{name}: Negative strides are not supported at the moment, got strides: {list(stride)}"
-        )
-    offset = self.storage_offset() if storage_offset is None else storage_offset
-    array = self._array
-    item, held = array.itemsize, line_of(memory_of(self)).nbytes
-    elements = reach(size, stride)
-    needed = (elements + offset) * item if elements else 0
-    if offset < 0 or needed > held:
-        raise RuntimeError(
-            f"setStorage: sizes {list(size)}, strides {list(stride)}, storage offset {offset}, and "
-            f"itemsize {item} requiring a storage size of {needed} are out of bounds for storage "
-            f"of size {held}"
-        )
-    plain = self._memory is None or self._memory is array
-    if plain and array.flags.c_contiguous and needed <= array.nbytes:
-        return size, stride, offset, None
-    return size, stride, offset, Place.of(self)
 
 
 def _check_within(shape, own, size, stride, offset: int, begin: int) -> None:
@@ -323,23 +229,6 @@ def _as_strided(F, self, size, stride, storage_offset: int | None = None):
     if result._view is not None and result._view.parent is not None:
         straighten(self, result._view, args)
     return result
-
-
-def straighten(self, seen: view.View, args: tuple[Any, ...]) -> None:
-    """Let an as_strided view of a view start at the base, where that reaches as far."""
-    base = seen.base
-    size, stride, offset, _ = args
-    step: view.View | None = seen
-    while step is not None:
-        if step.seen.dtype != base._array.dtype:
-            return
-        step = step.parent
-    if memory_of(base) is not memory_of(self):
-        return
-    begin = base.storage_offset()
-    if begin <= offset and offset + reach(size, stride) <= begin + reach(base.shape, base.stride()):
-        seen.parent, seen.seen = None, base._array
-        seen.args = geometry("as_strided", base, size, stride, offset)
 
 
 # One slice replaced -----------------------------------------------------------------------------

@@ -19,6 +19,7 @@ from ag_visual.dispatch.arguments import LEFT_OUT, Sizes, SomeDims, fitted, one_
 from ag_visual.dispatch.codegen.turn import turn
 from ag_visual.dispatch.dims import sizes_of, wrap, wrap_all
 from ag_visual.dispatch.families import view_op
+from ag_visual.dispatch.geometry import geometry, straighten
 from ag_visual.dispatch.interpreted import binder
 from ag_visual.dispatch.memory import memory_of
 from ag_visual.dispatch.record import ErrorSample, Sample
@@ -26,7 +27,6 @@ from ag_visual.dispatch.stated import Same
 from ag_visual.dispatch.table import composite, ops
 from ag_visual.dispatch.vmap import Batch, along
 from ag_visual.events import instrument
-from ag_visual.ops.view.as_strided import geometry, straighten
 from ag_visual.ops.view.reshape import back_to_shape
 
 # The order of dimensions ------------------------------------------------------------------------

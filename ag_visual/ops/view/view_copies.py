@@ -13,13 +13,14 @@ from typing import Any
 from ag_visual import dtypes
 from ag_visual.core.level import hollow
 from ag_visual.dispatch.arguments import DType, checked, kind_named
+from ag_visual.dispatch.geometry import geometry
 from ag_visual.dispatch.record import LINEAR, ErrorSample, Op, Sample
 from ag_visual.dispatch.table import composite, op, ops
 
 # These declare the views.
 from ag_visual.ops.tensor import cast  # noqa: F401
 from ag_visual.ops.view import permute, reshape  # noqa: F401
-from ag_visual.ops.view.as_strided import geometry, strided_forward
+from ag_visual.ops.view.as_strided import strided_forward
 from ag_visual.ops.view.slice import limits, start_of
 from ag_visual.ops.view.split import chunk_size
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import ag_visual as ag
+from ag_visual.bridge import forward
 from ag_visual.core import source
 from ag_visual.events import instrument, live
 from ag_visual.session.session import current
@@ -26,7 +27,11 @@ class _Torch:
         return {
             "the backward": torch.autograd._engine_run_backward,
             "Function.apply": vars(torch.autograd.Function)["apply"],
-            "the stack of modes": torch._C._len_torch_function_stack(),
+            # A manager of torch's that was interrupted puts a mode back when it is collected, which
+            # may be after the block: it does nothing then, and the next block takes it out.
+            "the modes that do something": [
+                mode for mode in self.modes() if type(mode) is not forward._Stopped
+            ],
             "torch functions": torch._C._is_torch_function_enabled(),
             "grad mode": torch.is_grad_enabled(),
             "hooks of modules": [
@@ -41,6 +46,10 @@ class _Torch:
             "what looks behind": instrument.behind,
             "the package's folders": list(source._folders),
         }
+
+    def modes(self) -> list[Any]:
+        stack = self.torch._C._get_function_stack_at
+        return [stack(i) for i in range(self.torch._C._len_torch_function_stack())]
 
     def changed(self) -> list[str]:
         """What is not as it was; it is then."""
@@ -65,6 +74,7 @@ class _Torch:
             hooks.clear()
         live.engines.clear()
         instrument.behind = None
+        torch.set_grad_enabled(before["grad mode"])
         source._folders[:] = before["the package's folders"]
 
 
@@ -107,7 +117,10 @@ class TorchWatched(Work):
             (self.x * 2).sum().backward()
         if watched.recording.rows("nodes") != 2:
             found.append("the next recording is not whole")
-        return found + [f"{each}, after another block" for each in self.torch.changed()]
+        found += [f"{each}, after another block" for each in self.torch.changed()]
+        if self.torch.modes():
+            found.append("modes are on the stack, after another block")
+        return found
 
     def after(self) -> None:
         super().after()
