@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ag_visual.arrays.backend import backend_of, of_namespace
-from ag_visual.core import view
+from ag_visual.core import saved, view
 from ag_visual.core.level import hollow, not_batched
 from ag_visual.core.tensor import Tensor
 from ag_visual.dispatch.memory import line_of, memory_of, place_of, reach, row_major
@@ -109,21 +109,39 @@ def geometry(
     return size, stride, offset, Place.of(self)
 
 
-def straighten(self: Any, seen: view.View, args: tuple[Any, ...]) -> None:
-    """Let an as_strided view of a view start at the base, where that reaches as far."""
-    base = seen.base
-    size, stride, offset, _ = args
-    step: view.View | None = seen
-    while step is not None:
-        if step.seen.dtype != base._array.dtype:
-            return
-        step = step.parent
-    if memory_of(base) is not memory_of(self):
+def straighten(self: Any, seen: view.View, args: tuple[Any, ...], *, resized: bool = False) -> None:
+    """Let an as_strided view of a view start at the base, where that reaches as far.
+
+    Where a step in between changes the dtype, it starts at what the last such step made, if it has
+    elements that the steps behind that do not see: surely where it was resized.
+    """
+    first = seen
+    while first.parent is not None and first.parent.seen.dtype == self._array.dtype:
+        first = first.parent
+    if first.parent is not None and not resized and _reaches(_in_memory(seen.seen, self), args):
         return
-    begin = base.storage_offset()
-    if begin <= offset and offset + reach(size, stride) <= begin + reach(base.shape, base.stride()):
-        seen.parent, seen.seen = None, base._array
-        seen.args = geometry("as_strided", base, size, stride, offset)
+    origin = seen.base if first.parent is None else _in_memory(first.seen, self)
+    if origin._array.dtype != self._array.dtype or memory_of(origin) is not memory_of(self):
+        return
+    if _reaches(origin, args):
+        size, stride, offset, _ = args
+        seen.parent, seen.seen = first.parent, origin._array
+        seen.args = geometry("as_strided", origin, size, stride, offset)
+
+
+def _reaches(origin: Any, args: tuple[Any, ...]) -> bool:
+    """Is a geometry between a tensor's first and last element?"""
+    size, stride, offset, _ = args
+    begin = origin.storage_offset()
+    end = begin + reach(origin.shape, origin.stride())
+    return bool(begin <= offset and offset + reach(size, stride) <= end)
+
+
+def _in_memory(array: Any, self: Any) -> Any:
+    """A tensor of an array that lies in the memory which `self` looks into."""
+    made = saved.constant(array)
+    made._exchange(array, memory_of(self))
+    return made
 
 
 def resize(tensor: Tensor, shape: tuple[int, ...], place: int | None = None) -> None:
@@ -163,5 +181,5 @@ def _resized(self: Tensor, seen: view.View, shape: tuple[int, ...], place: int) 
     step = seen.op.table.of("as_strided_from")
     found = view.View(seen.base, seen, step, args, seen.snapshot, seen.meta, self._array)
     found.own, found.made, found.apart = seen.own, seen.made, seen.apart
-    straighten(self, found, args)
+    straighten(self, found, args, resized=True)
     return found

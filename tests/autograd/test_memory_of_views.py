@@ -382,3 +382,31 @@ def test_the_gradient_of_a_view_of_another_size_goes_where_it_looks_now(
 
     for program in (of_out, of_a_written_base, of_a_written_view):
         agree(program)
+
+
+@pytest.mark.filterwarnings("ignore:An output with one or more elements was resized")
+def test_parts_of_complex_numbers_of_another_size_have_the_gradient_of_all_their_elements() -> None:
+    def grown(t: Any) -> Any:
+        z = t.tensor([1 + 1j, 2.0, 3.0], requires_grad=True)
+        y = z.imag
+        with t.no_grad():
+            t.mul(t.ones(2, 2), 1, out=y)
+        return z, y
+
+    def nodes(t: Any) -> Any:
+        node = grown(t)[1].grad_fn
+        return [type(node).__name__, type(node.next_functions[0][0]).__name__]
+
+    agree(nodes)
+    z, y = grown(ag)
+    (g,) = ag.autograd.grad((y * ag.tensor([[1.0, 2.0], [3.0, 4.0]])).sum(), z)
+    assert g.tolist() == [1j, 2 + 3j, 4]
+
+
+def test_an_as_strided_view_before_a_part_of_complex_numbers_has_a_gradient() -> None:
+    for write in ("y", "w"):
+        z = ag.tensor([1 + 1j, 2.0, 3.0], requires_grad=True)
+        y = z * 1
+        w = y.imag[1:].as_strided((2,), (2,), 1)
+        {"y": y, "w": w}[write].mul_(2)
+        assert ag.autograd.grad(w.sum(), z)[0].tolist() == [2j, 2j, 0]

@@ -46,6 +46,7 @@ GROWS = re.compile(r"out=|\.resize_\(")
 FILLED = re.compile(r"\.(?:fill|zero|masked_fill|index_fill|tril|triu)_\(")
 SET = re.compile(r"\w\[.*\] = ")
 RESIZED = re.compile(r"out=(\w+)\)")
+COMPLEX_PARTS = re.compile(r"\.(?:real|imag)\b|view_as_real")
 NODES = re.compile(r"\w+Backward\d")
 DATA_SET = re.compile(r"(\w+)\.data = ")
 SHARED = "some elements of the input tensor and the written-to tensor refer"
@@ -111,6 +112,11 @@ def _reordered(difference: Difference) -> bool:
     """Are both values the same numbers?"""
     ours, theirs = (sorted(NUMBER.findall(each)) for each in (difference.ours, difference.theirs))
     return ours == theirs
+
+
+def _of_parts(name: str, program: Program) -> bool:
+    """Does a tensor look into complex numbers as into real ones?"""
+    return any(COMPLEX_PARTS.search(line.source) for line in _ancestry(name, program)[1])
 
 
 def _gradient(line: Line) -> bool:
@@ -377,6 +383,33 @@ with torch.no_grad(): t1.t_()
             and NODES.findall(difference.theirs)
             in (["ViewAsRealBackward0"], ["ViewAsComplexBackward0"])
             and _of(difference, TURNS, program)
+        ),
+        ends=True,
+    ),
+    Known(
+        "parts of complex numbers of another size",
+        "A part of a complex tensor (`.real`, `.imag`, `view_as_real`) that an `out=` gave another"
+        " size has the gradient of all its elements; torch refuses its backward, or leaves out"
+        " those that were not among the elements before.",
+        """
+t0 = torch.tensor([1j, 1j], requires_grad=True)
+t1 = t0.imag
+with torch.no_grad(): torch.mul(torch.ones(1, 2), 2, out=t1)
+t1.sum().backward()
+""",
+        lambda difference, line, program: (
+            any(
+                (grown := RESIZED.search(each.source)) is not None
+                and _of_parts(grown[1], program)
+                and (
+                    difference.name.removesuffix(".grad") == grown[1]
+                    or "invalid gradient at index" in difference.theirs
+                    or _gradient(line)
+                    or difference.kind == "grad"
+                )
+                for each in program
+            )
+            and difference.kind in ("accepts", "node", "edges", "values", "grad")
         ),
         ends=True,
     ),
