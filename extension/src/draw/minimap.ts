@@ -39,20 +39,24 @@ const COLOURS: Partial<Record<number, keyof Colours>> = {
   [State.problem]: 'bad'
 };
 
-/** Draws it into its box, which is hidden while all of the graph is on screen. */
+/** The least height of a view, in boxes of the minimap: in a lower one it would hide the graph. */
+const ROOM = 3;
+
+/** Draws it into its box, which is hidden while all of the graph is on screen, and in low views. */
 export function drawMinimap(minimap: HTMLCanvasElement, frame: Frame): void {
   const { scene, states, camera, palette, ratio, marks, colouring } = frame;
   const view = camera.view;
-  const whole =
-    !scene ||
-    (view.x <= 0 &&
-      view.y <= 0 &&
-      view.x + view.width >= scene.layout.width &&
-      view.y + view.height >= scene.layout.height);
+  const needed =
+    scene !== null &&
+    camera.height >= ROOM * minimap.clientHeight &&
+    (view.x > 0 ||
+      view.y > 0 ||
+      view.x + view.width < scene.layout.width ||
+      view.y + view.height < scene.layout.height);
   const parent = minimap.parentElement;
-  if (parent) parent.dataset.needed = whole ? 'no' : 'yes';
+  if (parent) parent.dataset.needed = needed ? 'yes' : 'no';
   const ctx = minimap.getContext('2d');
-  if (!ctx || !scene || whole || minimap.clientWidth === 0) {
+  if (!ctx || !needed || minimap.clientWidth === 0) {
     return;
   }
   const { clientWidth: width, clientHeight: height } = minimap;
