@@ -69,7 +69,10 @@ class Backend(ABC):
 
     @abstractmethod
     def add_at(self, target: Array, index: Any, values: Any) -> None:
-        """`target[index] += values` in place, where positions that occur twice are added twice."""
+        """`target[index] += values` in place, where positions that occur twice are added twice.
+
+        16-bit floats are added up in float32, and rounded once.
+        """
 
     @abstractmethod
     def maximum_at(self, target: Array, index: Any, values: Any) -> None:
@@ -171,6 +174,11 @@ def register_lazy(device_type: str, load: Callable[[], Backend]) -> None:
 def registered() -> tuple[Backend, ...]:
     """The backends in use so far; asking loads none."""
     return tuple(_by_device.values())
+
+
+def is_narrow(array: Array) -> bool:
+    """Are these 16-bit floats? One by one they add up to no more than 2048, or 256, ones."""
+    return bool(array.dtype.itemsize == 2 and array.dtype.kind in "fV")
 
 
 def is_array(value: Any) -> bool:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy
 
-from ag_visual.arrays.backend import Array, Backend, BackendUnavailable
+from ag_visual.arrays.backend import Array, Backend, BackendUnavailable, is_narrow
 from ag_visual.arrays.kernels.runs import multiply_at
 from ag_visual.devices import device
 
@@ -85,6 +85,10 @@ class CupyBackend(Backend):
             # Nor 8, 16 and signed 64 bit integers; addition wraps alike in the unsigned type.
             wide = target.astype(numpy.uint64)
             cupyx.scatter_add(wide, index, cupy.asarray(values).astype(numpy.uint64))
+            target[...] = wide.astype(target.dtype)
+        elif is_narrow(target):
+            wide = target.astype(numpy.float32)
+            cupyx.scatter_add(wide, index, cupy.asarray(values).astype(numpy.float32))
             target[...] = wide.astype(target.dtype)
         else:
             cupyx.scatter_add(target, index, values)

@@ -16,7 +16,7 @@ from numpy.lib.stride_tricks import as_strided
 
 from ag_visual import devices
 from ag_visual.arrays import fast, memory
-from ag_visual.arrays.backend import Array, Backend, register
+from ag_visual.arrays.backend import Array, Backend, is_narrow, register
 from ag_visual.devices import device
 
 _STATE: Final = struct.Struct("<4s16s16sII")
@@ -51,7 +51,12 @@ class NumpyBackend(Backend):
         return array.ctypes.data  # type: ignore[no-any-return]
 
     def add_at(self, target: Array, index: Any, values: Any) -> None:
-        _at(numpy.add, target, index, values)
+        if is_narrow(target):
+            wide = target.astype(numpy.float32)
+            _at(numpy.add, wide, index, values)
+            target[...] = wide
+        else:
+            _at(numpy.add, target, index, values)
 
     def maximum_at(self, target: Array, index: Any, values: Any) -> None:
         _at(numpy.maximum, target, index, values)

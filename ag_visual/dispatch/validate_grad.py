@@ -30,7 +30,7 @@ def sum_to(xp: Any, g: Any, shape: tuple[int, ...]) -> Any:
         i + extra for i, size in enumerate(shape) if size == 1 and g.shape[i + extra] != 1
     )
     if dims:
-        if g.dtype.kind in "fc":
+        if g.dtype.kind in "fcV":
             g = summed(xp, g, dims, True)
         else:
             g = g.sum(axis=dims, keepdims=True, dtype=g.dtype)

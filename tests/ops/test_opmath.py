@@ -44,6 +44,8 @@ OPS: dict[str, Run] = {
     "number of a tensor": lambda t, x, y: x * t.tensor(0.9) + x / t.tensor(0.7) + t.tensor(0.1),
     "number in front": lambda t, x, y: t.tensor(0.9) * x - t.tensor(0.3) / (y.abs() + 1),
     "comparison": lambda t, x, y: t.where(x < 0.1, x, 0.3),
+    "mean of squares": lambda t, x, y: _f(t).mse_loss(x, y).expand(SIZE),
+    "sum of squares": lambda t, x, y: _f(t).mse_loss(x, y, reduction="sum").expand(SIZE),
     "log2": lambda t, x, y: (x.abs() + 0.5).log2() + x.deg2rad(),
 }
 WRITES: dict[str, Run] = {

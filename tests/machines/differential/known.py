@@ -263,6 +263,7 @@ OUT = re.compile(r"\bout=(\w+)\)")
 JOINS = re.compile(r"torch\.(?:cat|hstack)\(")
 SCATTERS = re.compile(r"\.(select|slice|diagonal)_scatter\(")
 LEAF_VIEW = re.compile(r"\)\.requires_grad_\(\)|^t\d+\.requires_grad_\(\)")
+INTEGRAL = re.compile(r"torch\.tensor\([^.j]*\)$|dtype=torch\.(?:u?int|bool)")  # integers, bools
 REFUSED_VIEW = re.compile(
     r"is a view and its base or|[Vv]iew (of a view which )?was created in \w+"
 )
@@ -611,6 +612,12 @@ t1 = torch.func.jvp(lambda a: a * 1, (t0,), (torch.ones(2),))[1].clone()
                 and any(map(_moves, program))
             )
             or (
+                difference.kind == "raises"
+                and "'NoneType' object has no attribute" in difference.ours
+                and "allow_unused" in program[-1].form
+                and any(map(_moves, program))
+            )
+            or (
                 "none" in (difference.kind, difference.about)
                 and difference.ours == "None"
                 and not NOT_ZERO.search(SAID.sub("", difference.theirs))
@@ -755,10 +762,16 @@ t2 = torch.autograd.grad((t1 * t1).sum(), [t0], create_graph=True)[0]
     Known(
         "writes into integers",
         "Integers and bools never require grad; in torch what is written into them (`eq_`, `fill_`,"
-        " `x[...] = y`, ...) may make them require it.",
+        " `x[...] = y`, ...) may make them require it, or be refused as a write into a view.",
         "t0 = torch.ones(2, requires_grad=True)\nt1 = torch.tensor([1, 2])\nt1.eq_(t0)",
         lambda difference, line, program: (
-            difference.about == INTEGERS and difference.ours == "False"
+            (difference.about == INTEGERS and difference.ours == "False")
+            or (
+                difference.kind == "accepts"
+                and bool(REFUSED_VIEW.search(difference.theirs))
+                and (written := WRITTEN.match(program[-1].source)) is not None
+                and bool(INTEGRAL.search(_ancestry(written[1], program)[1][-1].source))
+            )
         ),
         ends=True,
     ),
@@ -1369,8 +1382,9 @@ t0.sum().backward()
     ),
     Known(
         "derivatives that nobody wants",
-        "Where no derivative of `//` is wanted, as that of a view made under `no_grad`, a backward"
-        " goes on.",
+        "Where no derivative of an operation is wanted, as that of a view made under `no_grad`, a"
+        " backward goes on through what has none (`//`), and with `retain_graph=True` through what"
+        " was freed.",
         """
 t0 = torch.ones(2, requires_grad=True)
 with torch.no_grad(): t1 = t0[:1]
@@ -1378,9 +1392,19 @@ with torch.no_grad(): t1 = t0[:1]
 """,
         lambda difference, line, program: (
             difference.kind == "accepts"
-            and "derivative for aten::floor_divide is not implemented" in difference.theirs
             and difference.ours == "nothing is raised"
             and any(NO_GRAPH.search(each.mode) for each in program)
+            and (
+                "derivative for aten::floor_divide is not implemented" in difference.theirs
+                or (
+                    "backward through the graph a second time" in difference.theirs
+                    and "retain_graph=True" in program[-1].form
+                    and any(
+                        NO_GRAPH.search(each.mode) and VIEWED.search(each.source)
+                        for each in program
+                    )
+                )
+            )
         ),
     ),
     Known(

@@ -12,7 +12,10 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
+import numpy
+
 from ag_visual import dtypes
+from ag_visual.arrays.backend import is_narrow
 from ag_visual.arrays.kernels import activation
 from ag_visual.dispatch import vmap
 from ag_visual.dispatch.arguments import outside
@@ -43,8 +46,11 @@ def reduction_of(reduction, size_average=None, reduce=None) -> int:
 
 
 def reduced_array(values, reduction: int):
+    """The values, or their mean or sum; of 16-bit floats that is computed in float32."""
     if reduction == NONE:
         return values
+    if is_narrow(values):
+        return reduced_array(values.astype(numpy.float32), reduction).astype(values.dtype)
     total = values.sum()
     return total if reduction == SUM else total / values.size
 
@@ -134,7 +140,8 @@ def _mse(xp, self, target, reduction: int = MEAN):
 
 
 def _mse_backward(xp, grad_output, self, target, reduction: int):
-    return grad_output * ((2 * share_of(self, reduction)) * (self - target))
+    off = self - target
+    return grad_output * (off.dtype.type(2 * share_of(self, reduction)) * off)
 
 
 loss_backward(
