@@ -6,6 +6,7 @@ is added to in place, unless a graph is being recorded.
 
 from __future__ import annotations
 
+import math
 import sys
 from typing import Any, Final
 
@@ -20,6 +21,7 @@ from ag_visual.core.tensor import Tensor, before_write, from_array
 from ag_visual.dispatch.dims import broadcast
 from ag_visual.dispatch.memory_overlap import check_internal_overlap
 from ag_visual.dispatch.table import traced
+from ag_visual.dispatch.validate_grad import compatible
 from ag_visual.engine.input_buffer import namespace
 
 
@@ -73,10 +75,7 @@ def accumulate(xp: Any, variable: Any, g: Any, alone: bool, call_site: Any) -> N
     if old is None:
         array = variable._array
         if g.shape != array.shape:
-            raise RuntimeError(
-                f"The size of tensor a {tuple(array.shape)} must match the size of tensor b "
-                f"{tuple(g.shape)}: its data was replaced since the forward; run that again."
-            )
+            g = _shaped(g, array.shape)
         adopt = alone and g.base is None and g.flags.c_contiguous and array.flags.c_contiguous
         variable._grad = from_array(g) if adopt else _taken(xp, g, array, alone)
         return
@@ -96,6 +95,22 @@ def accumulate(xp: Any, variable: Any, g: Any, alone: bool, call_site: Any) -> N
         if type(g) is not Coo:
             raise
         g.add_to(old._array)  # of a library that asks nobody else how to add
+
+
+def _shaped(g: Any, shape: tuple[int, ...]) -> Any:
+    """The gradient of a leaf as it was, an array or a Tensor, in the shape that it has now.
+
+    (A graph from before it was turned in place, or its data replaced, holds its accumulator.)
+    Raises RuntimeError where that has not one number for each element.
+    """
+    have = tuple(g.shape)
+    if math.prod(have) == math.prod(shape) and compatible(shape, have):
+        return g.reshape(shape)
+    raise RuntimeError(
+        f"The size of tensor a {tuple(shape)} must match the size of tensor b {have}: its data was "
+        "replaced while an earlier result of it was alive, whose graph still has the old shape; "
+        "let go of that result, and run the forward again."
+    )
 
 
 def _taken(xp: Any, g: Any, variable: Any, alone: bool) -> Tensor:
@@ -137,6 +152,8 @@ def accumulate_traced(F: Any, variable: Any, g: Tensor) -> None:
     if variable._edge is not None:
         raise RuntimeError(NO_LEAF)
     old, array = variable._grad, variable._array
+    if old is None and tuple(g.shape) != array.shape:
+        g = _shaped(g, array.shape)
     if old is not None:
         sparse_first = type(old) is SparseTensor and type(g) is not SparseTensor
         variable._grad = F.add(g, old) if sparse_first else F.add(old, g)

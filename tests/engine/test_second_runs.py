@@ -186,6 +186,42 @@ def test_gradients_are_those_of_the_shape_before_data_was_replaced(
     agree(program)
 
 
+@pytest.mark.filterwarnings("ignore:Using backward\\(\\) with create_graph")
+@pytest.mark.parametrize("create_graph", [False, True])
+@pytest.mark.parametrize("shape", [(2,), (2, 3), (1,)])
+def test_a_leaf_that_was_turned_beside_an_earlier_result_has_gradients(
+    shape: tuple[int, ...], create_graph: bool
+) -> None:
+    def program(t: Any) -> Any:
+        x = t.full(shape, 3.0, requires_grad=True)
+        kept = x.floor()  # its graph has the leaf's node, which knows the old shape
+        with t.no_grad():
+            x.unsqueeze_(0)
+        seen = []
+        for y in ((x * x).sum(), x.sum(), x.sin().sum() + x.sum()):
+            y.backward(create_graph=create_graph)
+            assert x.grad.numel() == x.numel()
+            seen.append(x.grad.reshape(-1).tolist())  # torch's of one element has one dimension
+        return [seen, tuple(kept.shape)]
+
+    agree(program)
+
+
+@pytest.mark.filterwarnings("ignore:Using backward\\(\\) with create_graph")
+@pytest.mark.parametrize("create_graph", [False, True])
+def test_data_of_another_size_beside_an_earlier_result_is_refused(create_graph: bool) -> None:
+    x = ag_visual.ones(1, requires_grad=True)
+    kept = x.floor()
+    x.data = ag_visual.ones(4, 1)
+    with pytest.raises(RuntimeError, match=r"\(4, 1\) .* \(1,\): its data .* let go"):
+        x.sin().sum().backward(create_graph=create_graph)
+    assert x.grad is None
+    del kept
+    x.sin().sum().backward(create_graph=create_graph)
+    assert x.grad is not None
+    assert x.grad.shape == (4, 1)
+
+
 def test_a_gradient_of_what_was_turned_without_a_history() -> None:
     def program(t: Any) -> Any:
         x = t.ones(2, requires_grad=True)
