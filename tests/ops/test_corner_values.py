@@ -513,3 +513,34 @@ def test_the_gradient_of_complex_pairs_is_in_rows() -> None:
         return [t.autograd.grad(y, x, g, create_graph=c)[0].stride() for c in (True, False)]
 
     agree(program)
+
+
+def test_logarithms_of_zero_add_up_to_that_of_zero() -> None:
+    """Of complex numbers, too, and in the gradients of what no gradient arrives at."""
+
+    def program(t: Any) -> Any:
+        nothing = complex(-math.inf, 0)
+        x = t.tensor([nothing, 1 + 1j, nothing, nothing], dtype=t.complex128)
+        y = t.tensor([nothing, nothing, 2 - 1j, nothing], dtype=t.complex128)
+        seen = [x.logaddexp(y), y.logaddexp(x), x.logcumsumexp(0), x[2:].logcumsumexp(0)]
+        for arrived in ([0, 0, 0, 0], [1, 0, 0, 0], [0, 0, 1j, 0], [0, 2, 0, 1 - 1j]):
+            z = t.tensor([1 + 1j, 2 - 1j, 0.5j, -3 + 0j], dtype=t.complex128, requires_grad=True)
+            g = t.tensor(arrived, dtype=t.complex128)
+            seen += t.autograd.grad(z.logcumsumexp(0), z, g)
+        return [each.resolve_conj() for each in seen]
+
+    agree(program)
+
+
+@pytest.mark.parametrize("name", ["huber_loss", "smooth_l1_loss"])
+@pytest.mark.parametrize("reduction", ["none", "mean", "sum"])
+def test_second_derivatives_of_losses_at_their_kinks(name: str, reduction: str) -> None:
+    def program(t: Any) -> Any:
+        x = t.tensor([0.0, 0.5, 1.0, -1.0, 2.0, -2.0], dtype=t.float64, requires_grad=True)
+        y = t.zeros(6, dtype=t.float64, requires_grad=True)
+        loss = getattr(t.nn.functional, name)(x, y, reduction=reduction).sum()
+        first = t.autograd.grad(loss, [x, y], create_graph=True)
+        weighed = (first[0] * t.arange(1.0, 7.0)).sum() - first[1].sum()
+        return [*first, *t.autograd.grad(weighed, [x, y])]
+
+    agree(program)

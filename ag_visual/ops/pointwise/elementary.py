@@ -105,7 +105,9 @@ def logaddexp(xp, self, other):
         return xp.logaddexp(self, other)
     larger = self.real >= other.real
     most, least = xp.where(larger, self, other), xp.where(larger, other, self)
-    return most + xp.log1p(xp.exp(least - most))
+    nothing = most.real == -math.inf  # the sum is zero, whose logarithm has any imaginary part
+    off = xp.where(nothing, 0, least - most)
+    return xp.where(nothing, other, most + xp.log1p(xp.exp(off)))
 
 
 def _share(F, self, other):

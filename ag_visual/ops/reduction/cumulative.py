@@ -134,7 +134,7 @@ def _logcumsumexp(xp, self, dim: int):
     result = xp.moveaxis(self, dim, 0).astype(running)
     result[:1] += 0  # no -0.
     for i in range(1, result.shape[0]):
-        result[i] = logaddexp(xp, result[i - 1], result[i])
+        result[i] = logaddexp(xp, result[i], result[i - 1])
     return xp.ascontiguousarray(xp.moveaxis(result, 0, dim)).astype(self.dtype, copy=False)
 
 

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from random import Random
 
 from .layers import attention, convolutions, recurrent, rows
+from .many import many
 from .optimizers import optimizers
 from .program import Line
 from .writer import Writer
@@ -22,6 +23,7 @@ KINDS: dict[str, Callable[[Writer], None]] = {
     "attention": attention,
     "convolutions": convolutions,
     "rows": rows,
+    "many": many,
 }
 NAMES = (LINES, *KINDS)
 SHARE = 0.1  # how many programs are none of lines

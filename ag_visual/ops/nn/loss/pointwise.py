@@ -275,7 +275,7 @@ def _huber_slope(F, off, delta: float):
 
 
 def _huber_curve(F, off, delta: float):
-    return F.where(F.abs(off) <= delta, off * 0 + 1, 0.0)
+    return F.where(F.abs(off) < delta, off * 0 + 1, 0.0)  # as torch's, at the kink too
 
 
 def _smooth_value(xp, off, beta: float):
