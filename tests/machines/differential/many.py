@@ -15,7 +15,16 @@ FLOATS = ["float32"] * 3 + ["float64"] * 2 + ["float16", "bfloat16"] * 2 + ["com
 OTHERS = ["int64", "int32", "uint8", "int8", "bool"]
 REAL_ONLY = ["torch.dist", "kl_div"]  # torch refuses complex ones, or fails in their backward
 # What shows the last digits of its input: the spread of equal numbers, a slope where two are one.
-FEW_DIGITS = ["std(", "var(", "layer_norm", "torch.dist", "normalize", "group_norm", "cdist"]
+FEW_DIGITS = [
+    "std(",
+    "var(",
+    "layer_norm",
+    "torch.dist",
+    "normalize",
+    "group_norm",
+    "cdist",
+    "- {x}.mean",
+]
 MADE = [
     "",
     "",
