@@ -190,7 +190,7 @@ t0.exp_()
     lambda difference, line, program: False,
 )
 
-CHOOSES = re.compile(r"\.(nan_to_num|amax|amin|aminmax|norm)\(")
+CHOOSES = re.compile(r"\.(amax|amin|aminmax|norm)\(")
 EXTREMES = re.compile(r"\b(a?max|a?min|aminmax|maximum|minimum|fmax|fmin|clamp\w*)_?\(")
 SIGNS = re.compile(r"[\s-]")
 UNPRINTED = "a tensor whose repr raises"
@@ -1501,7 +1501,13 @@ t0.amax().backward(torch.tensor(float('inf')))
                 difference.about == UNKNOWN
                 or (difference.about == HERE_ALONE and any(map(_moves, program)))
             )
-            and any(CHOOSES.search(each.source) for each in program)
+            and (
+                any(CHOOSES.search(each.source) for each in program)
+                or (
+                    (difference.kind == "grad" or _gradient(line))
+                    and any(".nan_to_num(" in each.source for each in program)
+                )
+            )
         ),
         ends=True,
     ),
