@@ -274,7 +274,9 @@ OUT = re.compile(r"\bout=(\w+)\)")
 JOINS = re.compile(r"torch\.(?:cat|hstack)\(")
 SCATTERS = re.compile(r"\.(select|slice|diagonal)_scatter\(")
 LEAF_VIEW = re.compile(r"\)\.requires_grad_\(\)|^t\d+\.requires_grad_\(\)")
-INTEGRAL = re.compile(r"torch\.tensor\([^.j]*\)$|dtype=torch\.(?:u?int|bool)")  # integers, bools
+INTEGRAL = re.compile(
+    r"torch\.tensor\([^.j]*\)$|dtype=torch\.(?:u?int|bool)|\.long\(\)$"
+)  # integers, bools
 REFUSED_VIEW = re.compile(
     r"is a view and its base or|[Vv]iew (of a view which )?was created in \w+"
 )
@@ -789,7 +791,7 @@ t2 = torch.autograd.grad((t1 * t1).sum(), [t0], create_graph=True)[0]
                 difference.kind == "accepts"
                 and bool(REFUSED_VIEW.search(difference.theirs))
                 and (written := WRITTEN.match(program[-1].source)) is not None
-                and bool(INTEGRAL.search(_ancestry(written[1], program)[1][-1].source))
+                and any(INTEGRAL.search(each.source) for each in _ancestry(written[1], program)[1])
             )
         ),
         ends=True,
@@ -1244,7 +1246,8 @@ t1.sum().backward()
     Known(
         "where a backward fails",
         "A backward that comes to `//`, or that fails at a hook of `number % tensor`, fails there:"
-        " leaves that it has reached before have their gradient; torch's fails first.",
+        " leaves that it has reached before have their gradient, and what it has passed is freed;"
+        " torch's fails first.",
         """
 t0 = torch.tensor(1., requires_grad=True)
 t1 = torch.tensor(1., requires_grad=True)
@@ -1256,6 +1259,12 @@ torch.autograd.backward([t0.sum(), t2.sum()])
                 difference.kind == "accepts"
                 and "derivative for aten::floor_divide is not implemented" in difference.theirs
                 and difference.ours != "nothing is raised"
+            )
+            or (
+                difference.kind == "raises"
+                and "backward through the graph a second time" in difference.ours
+                and any(UNDERIVED.search(each.form) for each in program)
+                and sum("backward(" in each.form or _gradient(each) for each in program) > 1
             )
             or (
                 difference.kind == "grad"
@@ -1369,7 +1378,7 @@ t0.cumprod(0).sum().backward()
         " roots, logarithms and powers show it.",
         "t0 = torch.full((16,), 2 + 0j).neg()\nt1 = t0.sqrt()",
         lambda difference, line, program: (
-            difference.kind == "values"
+            (difference.kind == "values" or difference.about == "values")
             and ("j" in difference.theirs or ".angle(" in line.form)
             and (
                 bool(BRANCHES.search(line.form + program[-1].form))
