@@ -101,10 +101,14 @@ def _shaped(g: Any, shape: tuple[int, ...]) -> Any:
     """The gradient of a leaf as it was, an array or a Tensor, in the shape that it has now.
 
     (A graph from before it was turned in place, or its data replaced, holds its accumulator.)
-    Raises RuntimeError where that has not one number for each element.
+    A sparse one becomes dense. Raises RuntimeError where it has not one number for each element.
     """
     have = tuple(g.shape)
     if math.prod(have) == math.prod(shape) and compatible(shape, have):
+        if type(g) is Coo:
+            g = g.dense()
+        elif type(g) is SparseTensor:
+            g = g.to_dense()
         return g.reshape(shape)
     raise RuntimeError(
         f"The size of tensor a {tuple(shape)} must match the size of tensor b {have}: its data was "

@@ -207,6 +207,18 @@ def test_a_leaf_that_was_turned_beside_an_earlier_result_has_gradients(
     agree(program)
 
 
+def test_a_sparse_gradient_of_a_leaf_that_was_turned_is_dense() -> None:
+    def program(t: Any) -> Any:
+        w = t.arange(6.0).view(3, 2).requires_grad_()
+        rows = t.nn.functional.embedding(t.tensor([0, 2, 0]), w, sparse=True)
+        with t.no_grad():
+            w.unsqueeze_(0)
+        rows.sum().backward()
+        return w.grad.to_dense().reshape(3, 2)
+
+    agree(program)
+
+
 @pytest.mark.filterwarnings("ignore:Using backward\\(\\) with create_graph")
 @pytest.mark.parametrize("create_graph", [False, True])
 def test_data_of_another_size_beside_an_earlier_result_is_refused(create_graph: bool) -> None:
