@@ -40,7 +40,7 @@ const COLOURS: Partial<Record<number, keyof Colours>> = {
 };
 
 /** The least height of a view, in boxes of the minimap: in a lower one it would hide the graph. */
-const ROOM = 3;
+const ROOM = 6;
 
 /** Draws it into its box, which is hidden while all of the graph is on screen, and in low views. */
 export function drawMinimap(minimap: HTMLCanvasElement, frame: Frame): void {

@@ -24,12 +24,12 @@ function shown(width: number, height: number, k = 1): string | undefined {
 
 describe('the minimap', () => {
   it('is shown while a part of the graph is outside of the view', () => {
-    expect(shown(600, 500)).toBe('yes');
-    expect(shown(600, 500, 0.2)).toBe('no');
+    expect(shown(600, 600)).toBe('yes');
+    expect(shown(600, 600, 0.2)).toBe('no');
   });
 
   it('is hidden in a view so low that it would cover what is to be seen', () => {
-    expect(shown(600, 3 * BOX)).toBe('yes');
-    expect(shown(600, 3 * BOX - 1)).toBe('no');
+    expect(shown(600, 6 * BOX)).toBe('yes');
+    expect(shown(600, 6 * BOX - 1)).toBe('no');
   });
 });
