@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import inspect
 import signal
 import textwrap
 import threading
+from collections.abc import Iterator
 from itertools import chain
 from types import SimpleNamespace
 from typing import Any
@@ -23,10 +26,11 @@ from ag_visual.session import pause
 from ag_visual.session.pause import Gate
 
 from ..oracle import torch
-from .interrupts.every import Place, every, places, turned
+from .interrupts.every import Place, Sender, every, places, turned
 from .interrupts.kinds import IN_TURNS, KINDS
 from .interrupts.state import Before
 from .interrupts.timer import run
+from .interrupts.work import Work
 
 pytestmark = [
     pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timer that signals"),
@@ -66,6 +70,42 @@ def test_every_kind_is_known() -> None:
     assert sorted(KINDS) == sorted(
         [*chain.from_iterable(IN_CI.values()), "magic", "torchpaused", "loading"]
     )
+
+
+class _LeftToTheCollector(Work):
+    """A block whose generator waits in a circle of objects, until the next run collects it."""
+
+    @contextlib.contextmanager
+    def block(self) -> Iterator[None]:
+        try:
+            yield
+        finally:
+            _work()
+
+    def run(self) -> None:
+        gc.collect()
+        circle: list[Any] = [self.block()]
+        circle.append(circle)
+        with circle[0]:
+            _work()
+
+
+def test_a_frame_that_outlives_its_run_sends_no_second_signal(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    original, unasked = Sender._handle, []
+
+    def handle(self: Sender, *signal: Any) -> None:
+        if not self._armed:
+            unasked.append(signal)
+        else:
+            original(self, *signal)
+
+    monkeypatch.setattr(Sender, "_handle", handle)
+    monkeypatch.setitem(KINDS, "left", _LeftToTheCollector)
+    figures = every("left")
+    assert figures.points > 10
+    assert (figures.found, unasked) == ({}, [])
 
 
 def test_signals_of_a_timer_end_the_work() -> None:

@@ -166,6 +166,8 @@ class Sender:
         self.told = ""
         self.lost = 0
         self._armed = False
+        self._sent: FrameType | None = None  # the frame in which it is sent
+        self._turn: object = None  # of which frames that outlive their run are none
 
     def __enter__(self) -> Sender:
         self._before = signal.signal(signal.SIGINT, self._handle)
@@ -203,13 +205,18 @@ class Sender:
             if not isinstance(error.__cause__, Interrupt):  # which NumPy tells in its own words
                 raise
             ended = True
-        self._armed = False
+        finally:
+            # A generator left suspended goes on in a later run, when the collector closes it.
+            if self._sent is not None:
+                self._sent.f_trace = self._sent = None
+            self._armed = False
         return ended or (None if self.where is None or self.lost > lost else False)
 
     def _tracer(self, place: Place, hit: int) -> Trace:
         code, caller, called_at, *rest = place
         name, (wanted, offset) = code[0], rest
         left = hit
+        self._turn = turn = object()
 
         def called(frame: FrameType, event: str, arg: Any) -> Trace | None:
             if frame.f_code.co_name != name or _code(frame) != code:
@@ -222,11 +229,12 @@ class Sender:
 
         def opcode(frame: FrameType, event: str, arg: Any) -> Trace:
             nonlocal left
-            if frame.f_lasti != offset or event != wanted:
+            if frame.f_lasti != offset or event != wanted or turn is not self._turn:
                 return opcode
             left -= 1
             if left:
                 return opcode
+            self._sent = frame
             # No trace function of Python runs from here on: it would be where the signal ends.
             self._armed = True
             sys.settrace(_nothing)
