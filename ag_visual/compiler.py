@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import Any
 
+from ag_visual.core.source import warn
 from ag_visual.names import expose as _expose
 
 _told: set[str] = set()
@@ -16,11 +16,7 @@ def _tell_once(name: str) -> None:
     if name in _told:
         return
     _told.add(name)
-    warnings.warn(
-        f"torch.{name} compiles nothing here: the program runs as it is, with the same results.",
-        UserWarning,
-        stacklevel=3,
-    )
+    warn(f"torch.{name} compiles nothing here: the program runs as it is, with the same results.")
 
 
 def compile(

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-import warnings
 from typing import Any
+
+from ag_visual.core.source import warn
 
 _precision = "highest"
 _deterministic = _warn_only = _always = False
@@ -20,11 +21,9 @@ def set_float32_matmul_precision(precision: str) -> None:
     if precision in ("highest", "high", "medium"):
         _precision = precision
         return
-    warnings.warn(
+    warn(
         f"{precision} is not one of 'highest', 'high', or 'medium'; the "
-        "current setFloat32MatmulPrecision call has no effect.",
-        UserWarning,
-        stacklevel=2,
+        "current setFloat32MatmulPrecision call has no effect."
     )
 
 
@@ -124,11 +123,9 @@ def set_num_threads(int: int, /) -> None:
     _check("set_num_threads", int)
     found = _blas()
     if found is None:
-        warnings.warn(
+        warn(
             "set_num_threads() needs the package threadpoolctl to reach NumPy's BLAS, and changes "
-            "nothing without: install it, or set OMP_NUM_THREADS before the program starts.",
-            UserWarning,
-            stacklevel=2,
+            "nothing without: install it, or set OMP_NUM_THREADS before the program starts."
         )
         return
     found.limit(limits=int)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import warnings
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -12,6 +11,7 @@ import numpy
 from ag_visual import cuda, dtypes
 from ag_visual.amp import state
 from ag_visual.amp.state import is_autocast_available
+from ag_visual.core.source import warn
 from ag_visual.core.tensor import Tensor
 from ag_visual.names import only as _only
 
@@ -59,19 +59,13 @@ class autocast:
             state.is_autocast_cache_enabled() if cache_enabled is None else cache_enabled
         )
         if enabled and device_type == "cuda" and not cuda.is_available():
-            warnings.warn(
-                "CUDA is not available or torch_xla is imported. Disabling autocast.",
-                UserWarning,
-                stacklevel=2 if type(self) is autocast else 3,
-            )
+            warn("CUDA is not available or torch_xla is imported. Disabling autocast.")
             enabled = False
         elif enabled and self.fast_dtype not in (dtypes.bfloat16, dtypes.float16):
             name = device_type.upper()
-            warnings.warn(
+            warn(
                 f"In {name} autocast, but the target dtype is not supported. Disabling autocast.\n"
-                f"{name} Autocast only supports dtypes of torch.bfloat16, torch.float16 currently.",
-                UserWarning,
-                stacklevel=2 if type(self) is autocast else 3,
+                f"{name} Autocast only supports dtypes of torch.bfloat16, torch.float16 currently."
             )
             enabled = False
         self._enabled = enabled

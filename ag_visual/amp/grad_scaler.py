@@ -6,7 +6,6 @@ Source: https://pytorch.org/docs/2.8/amp.html#gradient-scaling
 from __future__ import annotations
 
 import math
-import warnings
 from collections import defaultdict
 from collections.abc import Iterable
 from enum import Enum
@@ -14,6 +13,7 @@ from typing import Any
 
 from ag_visual import cuda, dtypes
 from ag_visual.core import modes
+from ag_visual.core.source import warn
 from ag_visual.core.tensor import Tensor
 from ag_visual.dispatch.table import functions as F
 from ag_visual.names import only as _only
@@ -62,11 +62,7 @@ class GradScaler:
         self._device = device
         self._enabled = enabled
         if enabled and device == "cuda" and not cuda.is_available():
-            warnings.warn(
-                "torch.cuda.amp.GradScaler is enabled, but CUDA is not available.  Disabling.",
-                UserWarning,
-                stacklevel=2 if type(self) is GradScaler else 3,
-            )
+            warn("torch.cuda.amp.GradScaler is enabled, but CUDA is not available.  Disabling.")
             self._enabled = False
         if not self._enabled:
             return

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import warnings
-
 from ag_visual import dtypes
 from ag_visual.amp import autocast_mode, grad_scaler
+from ag_visual.core.source import warn
 
 
 def _told(name: str) -> None:
-    warnings.warn(
+    warn(
         f"`torch.cpu.amp.{name}(args...)` is deprecated. Please use "
         f"`torch.amp.{name}('cpu', args...)` instead.",
         FutureWarning,
-        stacklevel=3,
     )
 
 

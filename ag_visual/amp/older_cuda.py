@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import functools
-import warnings
 from collections.abc import Callable
 from typing import Any
 
 from ag_visual import cuda, dtypes
 from ag_visual.amp import autocast_mode, grad_scaler
 from ag_visual.amp.autocast_mode import _cast as _cast_on
+from ag_visual.core.source import warn
 
 
 def _told(old: str, new: str) -> None:
-    warnings.warn(
+    warn(
         f"`torch.cuda.amp.{old}` is deprecated. Please use `torch.amp.{new}` instead.",
         FutureWarning,
-        stacklevel=3,
     )
 
 

@@ -5,9 +5,8 @@ Source: https://pytorch.org/docs/2.8/autograd.html#anomaly-detection
 
 from __future__ import annotations
 
-import warnings
-
 from ag_visual.core import modes
+from ag_visual.core.source import warn
 
 __all__ = ["detect_anomaly", "set_detect_anomaly"]
 
@@ -22,10 +21,9 @@ class detect_anomaly:
     def __init__(self, check_nan: bool = True) -> None:
         self.check_nan = check_nan
         self._previous = modes.anomaly
-        warnings.warn(
+        warn(
             "Anomaly Detection has been enabled. This mode will increase the runtime and should "
-            "only be enabled for debugging.",
-            stacklevel=2,
+            "only be enabled for debugging."
         )
 
     def __enter__(self) -> None:

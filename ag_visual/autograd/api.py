@@ -6,7 +6,6 @@ Source: https://pytorch.org/docs/2.8/autograd.html#torch.autograd.backward
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Iterable
 from types import CodeType
 from typing import Any
@@ -21,6 +20,7 @@ from ag_visual.autograd.graph import GradientEdge
 from ag_visual.core import modes, source
 from ag_visual.core.level import Batched, Level, wrap
 from ag_visual.core.node import Edge
+from ag_visual.core.source import warn
 from ag_visual.core.sparse import SparseTensor, tensor_of
 from ag_visual.core.tensor import Tensor, accumulator, from_array, method
 from ag_visual.devices import device as Device
@@ -177,11 +177,7 @@ def backward(
             "transforms."
         )
     if grad_variables is not None:
-        warnings.warn(
-            "`grad_variables` is deprecated. Use `grad_tensors` instead.",
-            FutureWarning,
-            stacklevel=2,
-        )
+        warn("`grad_variables` is deprecated. Use `grad_tensors` instead.", FutureWarning)
         if grad_tensors is not None:
             raise RuntimeError(
                 "`grad_tensors` and `grad_variables` (deprecated) arguments both passed to "
@@ -207,14 +203,12 @@ def backward(
         if isinstance(tensor, Tensor) and not tensor.is_leaf:
             tensor.retain_grad()
     if create_graph:
-        warnings.warn(
+        warn(
             "Using backward() with create_graph=True will create a reference cycle between the "
             "parameter and its gradient which can cause a memory leak. We recommend using "
             "autograd.grad when creating the graph to avoid this. If you have to use this "
             "function, make sure to reset the .grad fields of your parameters to None after use to "
-            "break the cycle and avoid the leak.",
-            UserWarning,
-            stacklevel=2,
+            "break the cycle and avoid the leak."
         )
     run_backward(
         roots,
@@ -267,11 +261,10 @@ def grad(
             "allow_unused=False."
         )
     if not only_inputs:
-        warnings.warn(
+        warn(
             "only_inputs argument is deprecated and is ignored now (defaults to True). To "
             "accumulate gradient for other parts of the graph, please use torch.autograd.backward.",
             FutureWarning,
-            stacklevel=2,
         )
     wanted = _listed(inputs)
     if not wanted:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import functools
 import inspect
-import warnings
 import weakref
 from collections.abc import Callable
 from typing import Any
@@ -23,6 +22,7 @@ from ag_visual.core.diagnosis import errors
 from ag_visual.core.node import ending
 from ag_visual.core.saved import OwnOutput
 from ag_visual.core.saved_packed import Packed
+from ag_visual.core.source import warn
 from ag_visual.core.tensor import (
     InferenceTensor,
     Tensor,
@@ -105,12 +105,11 @@ class Function(_SingleLevelFunction):
     generate_vmap_rule = False
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        warnings.warn(
+        warn(
             f"{type(self)} should not be instantiated. Methods on autograd functions are all "
             "static, so you should invoke them on the class itself. Instantiating an autograd "
             "function will raise an error in a future version of PyTorch.",
             DeprecationWarning,
-            stacklevel=2,
         )
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -289,11 +288,9 @@ def _tell_why(o: Tensor, ctx: BackwardCFunction, records: bool, fixed: bool) -> 
 
 def _check_dirty(dirty: set[int], inputs: set[int], outputs: list[object]) -> None:
     if (dirty & {id(o) for o in outputs}) - inputs:
-        warnings.warn(
+        warn(
             "ctx.mark_dirty() received a tensor that was not an input. Only input Tensors that "
-            "have been mutated should be passed to ctx.mark_dirty().",
-            UserWarning,
-            stacklevel=4,
+            "have been mutated should be passed to ctx.mark_dirty()."
         )
     if dirty - {id(o) for o in outputs}:
         raise RuntimeError(

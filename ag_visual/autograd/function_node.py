@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 from weakref import ref
 
@@ -15,7 +14,7 @@ from ag_visual.core import modes, saved
 from ag_visual.core.diagnosis import errors
 from ag_visual.core.node import Meta, Node
 from ag_visual.core.saved_tensor import SavedTensor, raw_saved
-from ag_visual.core.source import here
+from ag_visual.core.source import here, warn
 from ag_visual.core.tensor import Tensor, from_array
 from ag_visual.dispatch.validate_grad import check_compatible
 from ag_visual.engine.hook_calls import wrap
@@ -62,11 +61,10 @@ class FunctionCtx:
 
     def mark_shared_storage(self, *pairs: object) -> None:
         """Deprecated and without effect, as in torch."""
-        warnings.warn(
+        warn(
             "mark_shared_storage is deprecated. Tensors with shared storages are automatically "
             "tracked. Note that calls to `set_()` are not tracked",
             FutureWarning,
-            stacklevel=2,
         )
 
 
@@ -128,9 +126,7 @@ class BackwardCFunction(Node, FunctionCtx):
 
     @property
     def saved_variables(self) -> tuple[Tensor, ...]:
-        warnings.warn(
-            "'saved_variables' is deprecated; use 'saved_tensors'", DeprecationWarning, stacklevel=2
-        )
+        warn("'saved_variables' is deprecated; use 'saved_tensors'", DeprecationWarning)
         return self.saved_tensors
 
     @property

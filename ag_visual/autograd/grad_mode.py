@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import functools
 import inspect
-import warnings
 from collections.abc import Callable, Generator, Iterable
 from typing import Any, Self, TypeVar, cast, overload
 
 from ag_visual.core import modes
+from ag_visual.core.source import warn
 from ag_visual.core.tensor import Tensor
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
@@ -37,13 +37,12 @@ class _DecoratorContextManager:
 
     def __call__(self, function: Decorated) -> Decorated:
         if inspect.isclass(function):
-            warnings.warn(
+            warn(
                 "Decorating classes is deprecated and will be disabled in future versions. You "
                 "should only decorate functions or methods. To preserve the current behavior of "
                 "class decoration, you can directly decorate the `__init__` method and nothing "
                 "else.",
                 FutureWarning,
-                stacklevel=2,
             )
             decorated: Any = function
             decorated.__init__ = self(decorated.__init__)

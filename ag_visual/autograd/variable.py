@@ -5,10 +5,10 @@ Source: https://pytorch.org/docs/2.8/autograd.html#variable-deprecated
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import Any
 
+from ag_visual.core.source import warn
 from ag_visual.core.tensor import Tensor
 from ag_visual.engine.run import running
 from ag_visual.errors import type_name
@@ -20,11 +20,7 @@ class _VariableMeta(type):
 
     def __call__(cls, data: object = None, requires_grad: bool = False, **options: Any) -> Tensor:
         if options.pop("volatile", False):
-            warnings.warn(
-                "volatile was removed and now has no effect. Use `with torch.no_grad():` instead.",
-                UserWarning,
-                stacklevel=2,
-            )
+            warn("volatile was removed and now has no effect. Use `with torch.no_grad():` instead.")
         if options:
             raise TypeError(f"Variable() got unexpected arguments: {', '.join(options)}")
         if data is None:

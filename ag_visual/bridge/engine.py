@@ -384,7 +384,7 @@ class Watcher:
             except Exception as error:
                 self.failed(error)
             for warning in silent:
-                problems.warn(warning)
+                source.warn(warning)
             run = self._in_mode if task is None or self._computes(task, args) else self._run
             result = run(outputs, *args, **kwargs)
             error_name = ""

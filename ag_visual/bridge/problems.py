@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import math
 import sys
-import warnings
 from collections import deque
 from collections.abc import Callable, Iterator
 from types import SimpleNamespace
@@ -90,9 +89,9 @@ def of_forward(error: RuntimeError, func: Any, args: Any, frame: Any) -> None:
         made = fields["made"] = source.resolve_call_site(
             call_site if call_site and call_site[0] else None
         )
-        note += line_of("view made at", made, made.text)
+        note += line_of("view made at", made)
     add_repair(fields, "torch")
-    note += line_of("written at" if leaf else "written at  ", where, f"{where.text}  ({op})")
+    note += line_of("written at" if leaf else "written at  ", where, f"({op})")
     _told(error, fields, note + lines(fields))
 
 
@@ -356,15 +355,7 @@ def _silent(
         f"alias with its own version counter): {kind}. The version counter did not see it, so "
         "backward uses the new values and the gradient is silently wrong." + lines(fields)
     )
-    return SilentWriteWarning(text, fields)
-
-
-def warn(warning: SilentWriteWarning) -> None:
-    """Warn at the line of the user's."""
-    level, frame = 1, sys._getframe(0)
-    while frame.f_back is not None and source.inside[frame.f_code.co_filename]:
-        frame, level = frame.f_back, level + 1
-    warnings.warn(tell(warning), stacklevel=level)
+    return tell(SilentWriteWarning(text, fields))  # type: ignore[no-any-return]
 
 
 # Graphs that were freed, gradients that are no numbers --------------------------------------------
@@ -396,8 +387,8 @@ def _second(error: RuntimeError, task: Backward) -> None:
         "saved": {"site": site, "version": 0},
     }
     add_repair(fields, "torch")
-    note = line_of("made at       ", site, f"{site.text}  ({node.name()})")
-    note += line_of("first backward", first, first.text)
+    note = line_of("made at       ", site, f"({node.name()})")
+    note += line_of("first backward", first)
     if fields["holders"]:
         note += "\n  kept alive by   " + ", ".join(f"`{name}`" for name in fields["holders"])
     if fields["repair"]:
@@ -446,7 +437,7 @@ def first_nonfinite(task: Backward, runs: list[Run]) -> None:
         }
         fields["text"] = (
             f"The first NaN or infinity of this backward: {did} one to {node.name()}."
-            + line_of("made at", site, site.text)
+            + line_of("made at", site)
         )
         if instrument.problem is not None:
             instrument.problem(RuntimeError(fields["text"]), fields)

@@ -13,6 +13,7 @@ import itertools
 import linecache
 import os
 import sys
+import warnings
 import weakref
 from dataclasses import dataclass
 from types import CodeType, FrameType, TracebackType
@@ -54,6 +55,17 @@ def outside(frame: FrameType | None) -> FrameType | None:
     while frame is not None and inside[frame.f_code.co_filename]:
         frame = frame.f_back
     return frame
+
+
+def warn(message: str | Warning, category: type[Warning] = UserWarning) -> None:
+    """Warn at the line of the user's code that led here; all warnings of the package come here.
+
+    Raises the warning where filters make it an error.
+    """
+    frame, level = sys._getframe(1), 2
+    while frame.f_back is not None and inside[frame.f_code.co_filename]:
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, category, stacklevel=level)
 
 
 _RAISE = dis.opmap["RAISE_VARARGS"]
@@ -157,6 +169,14 @@ class Site:
             count = " " if self.execution_count is None else self.execution_count
             return f"cell In[{count}], line {self.line}"
         return f"{os.path.basename(self.file) or self.file}, line {self.line}"
+
+    def with_text(self, quote: str = "", after: str = "") -> str:
+        """The location and what stands there: 'train.py, line 3: y.exp()', then what comes after.
+
+        The text is left out where nobody kept it, as of code that `exec` was given.
+        """
+        text = "  ".join(filter(None, (self.text and quote + self.text + quote, after)))
+        return f"{self.where}: {text}" if text else self.where
 
 
 UNKNOWN = Site("<unknown>", "file", None, None, 0, 0, 0, 0, "", "", "")

@@ -8,7 +8,6 @@ asks `view.refresh` first. Upper layers attach methods with `method`.
 from __future__ import annotations
 
 import copy
-import warnings
 import weakref
 from collections.abc import Callable, Mapping
 from threading import get_ident
@@ -21,6 +20,7 @@ from ag_visual.arrays import backend as backends, shared
 from ag_visual.core import hooks, left, modes, saved, source, view
 from ag_visual.core.diagnosis import errors
 from ag_visual.core.node import AccumulateGrad, Edge, LeafState, Node, Replaced
+from ag_visual.core.source import warn
 from ag_visual.core.storage import FRESH, Storage
 from ag_visual.core.tensor_base import TensorBase, births
 from ag_visual.devices import device as Device
@@ -187,14 +187,12 @@ class Tensor(TensorBase):
     def grad(self) -> Tensor | None:
         """The gradient that backward passes added up, None before the first; leaves have one."""
         if self._grad is None and self._edge is not None and not self.retains_grad:
-            warnings.warn(
+            warn(
                 "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its "
                 ".grad attribute won't be populated during autograd.backward(). If you indeed want "
                 "the .grad field to be populated for a non-leaf Tensor, use .retain_grad() on the "
                 "non-leaf Tensor. If you access the non-leaf Tensor by mistake, make sure you "
-                "access the leaf Tensor instead.",
-                UserWarning,
-                stacklevel=2,
+                "access the leaf Tensor instead."
             )
         return self._grad
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import operator
 import threading
-import warnings
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -16,6 +15,7 @@ import numpy
 from ag_visual import dtypes
 from ag_visual.arrays import backend as backends
 from ag_visual.core import modes, view
+from ag_visual.core.source import warn
 from ag_visual.core.storage import FRESH, Storage, unwritten
 from ag_visual.devices import device as Device
 from ag_visual.layouts import (
@@ -229,11 +229,9 @@ class TensorBase(Attached):
                 f"{self._array.size}: take .tolist(), or reduce it first"
             )
         if tells and self.requires_grad:
-            warnings.warn(
+            warn(
                 "Converting a tensor with requires_grad=True to a scalar may lead to unexpected "
-                "behavior.\nConsider using tensor.detach() first.",
-                UserWarning,
-                stacklevel=3,
+                "behavior.\nConsider using tensor.detach() first."
             )
         value = self._array.item()
         if isinstance(value, complex) and kind != "complex":

@@ -7,8 +7,6 @@ Used by the wrappers of ops and composites, and by op files for what their signa
 from __future__ import annotations
 
 import inspect
-import sys
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -16,7 +14,7 @@ from typing import Any
 import numpy
 
 from ag_visual import dtypes
-from ag_visual.core import source
+from ag_visual.core.source import warn
 from ag_visual.core.tensor import Tensor
 from ag_visual.errors import type_name
 
@@ -251,22 +249,12 @@ def older(
     factors = dict(zip(op.legacy_positional, (args[i] for i in at), strict=False))
     others = ", ".join(f"Tensor {name}" for name in op.params[1:tensors])
     factors_now = "".join(f", Number {name} = 1" for name in op.legacy_positional)
-    warnings.warn(
+    warn(
         f"This overload of {called} is deprecated:\n\t{called}(Number "
         f"{', Number '.join(factors)}, {others})\nConsider using one of the following signatures "
-        f"instead:\n\t{called}({others}, *{factors_now})",
-        UserWarning,
-        stacklevel=outside(),
+        f"instead:\n\t{called}({others}, *{factors_now})"
     )
     return tuple(each for i, each in enumerate(args) if i not in at), {**named, **factors}
-
-
-def outside() -> int:
-    """How many frames the user's code is above the caller, as warnings count them."""
-    frame, level = sys._getframe(1), 1
-    while frame.f_back is not None and source.inside[frame.f_code.co_filename]:
-        frame, level = frame.f_back, level + 1
-    return level
 
 
 def fitted(called: str, op: Any, values: tuple[Any, ...]) -> tuple[Any, ...]:

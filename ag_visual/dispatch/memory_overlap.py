@@ -6,13 +6,12 @@ that relies on it would stop in torch.
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 from ag_visual.arrays.backend import data_pointer
+from ag_visual.core.source import warn
 from ag_visual.core.storage import FRESH
 from ag_visual.core.tensor import Tensor
-from ag_visual.dispatch.arguments import outside
 
 REFUSED, ALLOWED, WARNED = range(3)
 """What a write does where several elements of what is written are one place in memory."""
@@ -39,12 +38,10 @@ def check_internal_overlap(tensor: Tensor, name: str, repeated: int = REFUSED) -
             f"{name} would write it several times: shape {list(array.shape)}, strides "
             f"{list(tensor.stride())}."
         )
-    warnings.warn(
+    warn(
         f"Use of {name} on expanded tensors is deprecated. Please clone() the tensor before "
         "performing this operation. This also applies to advanced indexing e.g. tensor[mask] = "
-        "scalar",
-        UserWarning,
-        stacklevel=outside(),
+        "scalar"
     )
 
 

@@ -8,7 +8,6 @@ with an argument (where torch refuses that, `memory_overlap` says so).
 from __future__ import annotations
 
 import functools
-import warnings
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -16,8 +15,8 @@ from ag_visual import promotion
 from ag_visual.core import modes
 from ag_visual.core.dual import dual_of
 from ag_visual.core.level import hollow
+from ag_visual.core.source import warn
 from ag_visual.core.tensor import Tensor, before_write, wrote
-from ag_visual.dispatch.arguments import outside
 from ag_visual.dispatch.dtype_errors import in_macros
 from ag_visual.dispatch.geometry import resize
 from ag_visual.dispatch.memory import place_of
@@ -220,13 +219,11 @@ def _resize(target: Tensor, array: Any) -> None:
     """Give an output the shape of what is written into it."""
     have, need = list(target._array.shape), list(array.shape)
     if target._array.size:
-        warnings.warn(
+        warn(
             "An output with one or more elements was resized since it had shape "
             f"{have}, which does not match the required output shape {need}. This behavior is "
             "deprecated, and in a future PyTorch release outputs will not be resized unless they "
             "have zero elements. You can explicitly reuse an out tensor t by resizing it, inplace, "
-            "to zero elements with t.resize_(0).",
-            UserWarning,
-            stacklevel=outside(),
+            "to zero elements with t.resize_(0)."
         )
     resize(target, array.shape)

@@ -4,11 +4,11 @@ expanded by `arg_constraints`: a subclass writes `expand = by_parameters`.
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 from ag_visual.autograd.grad_mode import no_grad
 from ag_visual.core.level import all_values, anywhere, hollow
+from ag_visual.core.source import warn
 from ag_visual.core.tensor import Tensor
 from ag_visual.distributions._namespace import F
 from ag_visual.distributions.constraints import is_dependent
@@ -53,11 +53,10 @@ class Distribution:
         try:
             limits = self.arg_constraints
         except NotImplementedError:
-            warnings.warn(
+            warn(
                 f"{type(self)} does not define `arg_constraints`. Please set `arg_constraints = "
                 "{}` or initialize the distribution with `validate_args=False` to turn off "
-                "validation.",
-                stacklevel=4,
+                "validation."
             )
             return
         for name, limit in limits.items():
@@ -130,11 +129,7 @@ class Distribution:
 
     def sample_n(self, n: int) -> Any:
         """`sample((n,))`, under its older name."""
-        warnings.warn(
-            "`sample_n(n)` will be deprecated. Use `sample((n,))` instead.",
-            FutureWarning,
-            stacklevel=2,
-        )
+        warn("`sample_n(n)` will be deprecated. Use `sample((n,))` instead.", FutureWarning)
         return self.sample(Size((n,)))
 
     def log_prob(self, value: Any) -> Any:
@@ -189,10 +184,9 @@ class Distribution:
         try:
             support = self.support
         except NotImplementedError:
-            warnings.warn(
+            warn(
                 f"{type(self)} does not define `support` to enable sample validation. Please "
-                "initialize the distribution with `validate_args=False` to turn off validation.",
-                stacklevel=3,
+                "initialize the distribution with `validate_args=False` to turn off validation."
             )
             return
         if not everywhere(support.check(value)):

@@ -5,10 +5,10 @@ The formulas stand in `divergences` and `divergences_by_moments`.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import Any
 
+from ag_visual.core.source import warn
 from ag_visual.names import only as _only
 
 __all__ = ["kl_divergence", "register_kl"]
@@ -55,11 +55,10 @@ def _formula_for(type_p: type, type_q: type) -> _Formula | None:
     *_, right_p, right_q = min(distances, key=lambda found: (found[1], found[0]))
     left, right = _KL_REGISTRY[left_p, left_q], _KL_REGISTRY[right_p, right_q]
     if left is not right:
-        warnings.warn(
+        warn(
             f"Ambiguous kl_divergence({type_p.__name__}, {type_q.__name__}). Please "
             f"register_kl({left_p.__name__}, {right_q.__name__})",
             RuntimeWarning,
-            stacklevel=3,
         )
     return left
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-import warnings
 from typing import Any
 
 from ag_visual import linalg
 from ag_visual.autograd.grad_mode import no_grad
+from ag_visual.core.source import warn
 from ag_visual.core.tensor import Tensor
 from ag_visual.distributions import constraints
 from ag_visual.distributions._namespace import F
@@ -80,10 +80,9 @@ class Wishart(OfMatrix, ExponentialFamily):
             )
         super().__init__(batch, event, validate_args=validate_args)
         if (self.df < event[-1]).any():
-            warnings.warn(
+            warn(
                 "Low df values detected. Singular samples are highly likely to occur for "
-                "ndim - 1 < df < ndim.",
-                stacklevel=2,
+                "ndim - 1 < df < ndim."
             )
         self._unbroadcasted_scale_tril = self._triangle(**given)
         self._chi2 = self._diagonals(self.df, event[-1])

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import sys
-import warnings
 from collections.abc import Callable
 from typing import Any
 
 from ag_visual.arrays.coo import Coo
 from ag_visual.core import modes
+from ag_visual.core.source import warn
 
 
 def describe(node: Any) -> list[str]:
@@ -38,7 +38,7 @@ def _stack(node: Any, did: str) -> str:
 def _warn(text: str) -> None:
     """A warning that never takes the place of the error it belongs to."""
     try:
-        warnings.warn(text, UserWarning, stacklevel=3)
+        warn(text)
     except UserWarning:  # warnings are errors here
         print(f"UserWarning: {text}", file=sys.stderr)
 

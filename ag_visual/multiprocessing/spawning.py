@@ -5,11 +5,11 @@ from __future__ import annotations
 import signal
 import sys
 import traceback
-import warnings
 from collections.abc import Callable
 from multiprocessing import connection
 from typing import Any
 
+from ag_visual.core.source import warn
 from ag_visual.multiprocessing import start
 
 
@@ -178,12 +178,11 @@ def spawn(
 ) -> ProcessContext | None:
     """`start_processes` by 'spawn'; see there."""
     if start_method != "spawn":
-        warnings.warn(
+        warn(
             "This method only supports start_method=spawn (got: "
             f"{start_method}).\nTo use a different start_method use:\n\t\t "
             "torch.multiprocessing.start_processes(...)",
             FutureWarning,
-            stacklevel=2,
         )
     return start_processes(fn, args, nprocs, join, daemon, start_method="spawn")
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
 from functools import partial
 from typing import Any
 
+from ag_visual.core.source import warn
 from ag_visual.dispatch.table import functions as F
 from ag_visual.nn import functional
 from ag_visual.nn.module import Module
@@ -84,10 +84,8 @@ class Hardtanh(Module):
         super().__init__()
         for old, new in ((min_value, "min_val"), (max_value, "max_val")):
             if old is not None:
-                warnings.warn(
-                    f"keyword argument `{new}ue` is deprecated and rename to `{new}`",
-                    FutureWarning,
-                    stacklevel=2,
+                warn(
+                    f"keyword argument `{new}ue` is deprecated and rename to `{new}`", FutureWarning
                 )
         self.min_val = min_val if min_value is None else min_value
         self.max_val = max_val if max_value is None else max_value

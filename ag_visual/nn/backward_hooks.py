@@ -7,12 +7,12 @@ outputs, that of the begin's node calls the user's hooks with both.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import Any
 
 from ag_visual.autograd.function import Function
 from ag_visual.core import modes
+from ag_visual.core.source import warn
 from ag_visual.core.tensor import Tensor
 
 Gradients = tuple[Any, ...]
@@ -60,11 +60,9 @@ class BackwardHooks:
     def around_outputs(self, result: Any) -> Any:
         """What forward returned, marked."""
         if not isinstance(result, Tensor | tuple):
-            warnings.warn(
+            warn(
                 "For backward hooks to be called, module output should be a Tensor or a tuple of "
-                f"Tensors but received {type(result)}",
-                UserWarning,
-                stacklevel=4,
+                f"Tensors but received {type(result)}"
             )
             return result
         several = isinstance(result, tuple)
@@ -85,11 +83,9 @@ class BackwardHooks:
             known = _changed("pre hook", "grad_output", hook(self.module, known), known)
         self.grad_outputs = known
         if self.inputs is None and self.hooks:
-            warnings.warn(
+            warn(
                 "Full backward hook is firing when gradients are computed with respect to module "
-                "outputs since no inputs require gradients: its grad_input holds None only.",
-                UserWarning,
-                stacklevel=2,
+                "outputs since no inputs require gradients: its grad_input holds None only."
             )
             nothing = (None,) * self.input_count
             for hook in self.hooks:

@@ -6,11 +6,11 @@ Source: https://pytorch.org/docs/2.8/nn.init.html
 from __future__ import annotations
 
 import math
-import warnings
 from typing import Any
 
 from ag_visual.arrays.backend import backend_of
 from ag_visual.autograd.grad_mode import no_grad
+from ag_visual.core.source import warn
 from ag_visual.core.tensor import from_array
 from ag_visual.dispatch.table import functions as F
 from ag_visual.names import expose as _expose
@@ -67,11 +67,9 @@ def trunc_normal_(
     By the inverse of the cumulative distribution, of which [a, b] gives a uniform range.
     """
     if mean < a - 2 * std or mean > b + 2 * std:
-        warnings.warn(
+        warn(
             "mean is more than 2 std from [a, b] in nn.init.trunc_normal_. The distribution of "
-            "values may be incorrect.",
-            UserWarning,
-            stacklevel=2,
+            "values may be incorrect."
         )
     low, high = ((1 + math.erf((x - mean) / std / math.sqrt(2))) / 2 for x in (a, b))
     tensor.uniform_(2 * low - 1, 2 * high - 1, generator=generator)
@@ -149,7 +147,7 @@ def _kaiming(tensor: Any, a: float, mode: str, nonlinearity: str) -> float:
 def _empty(tensor: Any) -> bool:
     if 0 not in tensor.shape:
         return False
-    warnings.warn("Initializing zero-element tensors is a no-op", UserWarning, stacklevel=3)
+    warn("Initializing zero-element tensors is a no-op")
     return True
 
 
@@ -221,10 +219,8 @@ def _deprecated(of: Any) -> Any:
     old = of.__name__[:-1]
 
     def deprecated_init(*args: Any, **kwargs: Any) -> Any:
-        warnings.warn(
-            f"`nn.init.{old}` is now deprecated in favor of `nn.init.{of.__name__}`.",
-            FutureWarning,
-            stacklevel=2,
+        warn(
+            f"`nn.init.{old}` is now deprecated in favor of `nn.init.{of.__name__}`.", FutureWarning
         )
         return of(*args, **kwargs)
 

@@ -5,11 +5,11 @@ What it holds is in `members`, what can be saved in `saving`; here is how it is 
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import Any
 
 from ag_visual.core.hooks import HookTable, RemovableHandle, register
+from ag_visual.core.source import warn
 from ag_visual.events import instrument
 from ag_visual.nn import calls
 from ag_visual.nn.backward_hooks import BackwardHooks
@@ -131,11 +131,9 @@ class Module(Saving):
         try:
             self._after(key, args, kwargs, result)
         except Exception as error:
-            warnings.warn(
+            warn(
                 "module forward hook with ``always_call=True`` raised an exception that was "
-                f"silenced as another error was raised in forward: {error}",
-                UserWarning,
-                stacklevel=5,
+                f"silenced as another error was raised in forward: {error}"
             )
 
     def register_forward_pre_hook(

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import Any
 
+from ag_visual.core.source import warn
 from ag_visual.core.tensor import Tensor
 from ag_visual.dispatch.codegen.source import defined
 from ag_visual.nn import functional
@@ -19,11 +19,8 @@ def reduction_of(size_average: bool | None, reduce: bool | None, reduction: str)
     if size_average is None and reduce is None:
         return reduction
     chosen = "none" if reduce is False else "sum" if size_average is False else "mean"
-    warnings.warn(
-        f"size_average and reduce args will be deprecated, please use reduction='{chosen}' "
-        "instead.",
-        UserWarning,
-        stacklevel=4,
+    warn(
+        f"size_average and reduce args will be deprecated, please use reduction='{chosen}' instead."
     )
     return chosen
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import math
 import sys
-import warnings
 from typing import Any
 
 from ag_visual.arrays.backend import backend_of
 from ag_visual.arrays.kernels import recurrent as kernels
 from ag_visual.core import modes
+from ag_visual.core.source import warn
 from ag_visual.core.tensor import Tensor
 from ag_visual.dispatch.autocast import casts_of, run as cast_run
 from ag_visual.dispatch.table import functions as F, traced
@@ -309,12 +309,10 @@ def _check_sizes(mode: str, hidden: Any, layers: int, dropout: Any, proj: int) -
             f"being zeroed, but is {dropout}"
         )
     if dropout > 0 and layers == 1:
-        warnings.warn(
+        warn(
             "dropout option adds dropout after all but last recurrent layer, so non-zero dropout "
             f"expects num_layers greater than 1, but got dropout={dropout} and "
-            f"num_layers={layers}",
-            UserWarning,
-            stacklevel=4,
+            f"num_layers={layers}"
         )
     if not isinstance(hidden, int):
         raise TypeError(f"hidden_size should be of type int, got: {type(hidden).__name__}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any, NamedTuple, Self
@@ -10,6 +9,7 @@ from typing import Any, NamedTuple, Self
 from ag_visual import dtypes
 from ag_visual.core import modes
 from ag_visual.core.hooks import HookTable, RemovableHandle, register
+from ag_visual.core.source import warn
 from ag_visual.core.tensor import Tensor
 from ag_visual.dispatch.table import functions as F
 from ag_visual.layouts import memory_format
@@ -121,12 +121,10 @@ class Saving(Members):
                 f"dtype={dtype}"
             )
         if dtype is not None and dtype.is_complex:
-            warnings.warn(
+            warn(
                 "Complex modules are a new feature under active development whose design may "
                 "change, and some modules might not work as expected when using complex tensors "
-                "as parameters or buffers.",
-                UserWarning,
-                stacklevel=2,
+                "as parameters or buffers."
             )
 
         def move(t: Tensor) -> Tensor:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import functools
 import uuid
-import warnings
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from typing import Any, ClassVar, TypeVar, cast
 
 from ag_visual import cuda
+from ag_visual.core.source import warn
 from ag_visual.events.spans import STEP, USER
 from ag_visual.events.timed import Span
 from ag_visual.profiler import chrome_trace, figures
@@ -27,7 +27,7 @@ def said_once(what: str, why: str) -> None:
     """Say, once in a process, that an argument changes nothing here."""
     if what not in _said:
         _said.add(what)
-        warnings.warn(f"{what} changes nothing here: {why}", UserWarning, stacklevel=4)
+        warn(f"{what} changes nothing here: {why}")
 
 
 class profile:
@@ -76,7 +76,7 @@ class profile:
         if use_cuda:
             text = "The attribute `use_cuda` will be deprecated soon, please use"
             text += " ``use_device = 'cuda'`` instead."
-            warnings.warn(text, FutureWarning, stacklevel=2)
+            warn(text, FutureWarning)
             use_device = "cuda"
         self.use_cuda = use_cuda
         self.use_device = _usable(use_device)
@@ -284,11 +284,11 @@ def _usable(device: str | None) -> str | None:
     if device is None:
         return None
     if device != "cuda":
-        warnings.warn(f"The {device} is not a valid device option.", UserWarning, stacklevel=3)
+        warn(f"The {device} is not a valid device option.")
         return None
     if not cuda.is_available():
         text = "CUDA is not available, disabling CUDA profiling"
-        warnings.warn(text, UserWarning, stacklevel=3)
+        warn(text)
         return None
     return device
 
@@ -373,10 +373,9 @@ class KinetoStepTracker:
         cls._step_dict[requester] += 1
         highest = max(cls._step_dict.values())
         if highest - cls._current_step > 1:
-            warnings.warn(
+            warn(
                 "Profiler step count has increased more than 1 - "
-                f"current_step = {cls._current_step} step dict =  {cls._step_dict}",
-                stacklevel=2,
+                f"current_step = {cls._current_step} step dict =  {cls._step_dict}"
             )
         cls._current_step = max(highest, cls._current_step)
         return cls._current_step

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import enum
 import json
-import warnings
 from collections.abc import Callable, Iterable
 from typing import Any
 
 from ag_visual import cuda
+from ag_visual.core.source import warn
 from ag_visual.profiler import legacy, profile_file, stacks, timeline
 from ag_visual.profiler.columns import Columns
 from ag_visual.profiler.event_lists import EventList
@@ -94,7 +94,7 @@ class _KinetoProfile:
             _cleared.add("said")
             text = "Warning: Profiler clears events at the end of each cycle. Only events from the "
             text += "current cycle will be reported. To keep events across cycles, set "
-            warnings.warn(f"{text}acc_events=True.", stacklevel=2)
+            warn(f"{text}acc_events=True.")
         if self.profiler is None or not self.acc_events:
             self.profiler = legacy.profile(
                 use_cpu=ProfilerActivity.CPU in self.activities,
@@ -262,7 +262,7 @@ class profile(_KinetoProfile):
         wanted = _parsed(activities)
         if use_cuda is not None:
             text = "`use_cuda` is deprecated, use `activities` argument instead"
-            warnings.warn(text, FutureWarning, stacklevel=2)
+            warn(text, FutureWarning)
             wanted = wanted | {ProfilerActivity.CUDA} if use_cuda else wanted
             wanted -= set() if use_cuda else {ProfilerActivity.CUDA}
         if not wanted:
@@ -338,7 +338,7 @@ class profile(_KinetoProfile):
         goes_on = before is RECORD and after in (RECORD, SAVE)
         if before in (WARMUP, RECORD) and (after is NONE or (before is RECORD and after is WARMUP)):
             said = f"Incorrect schedule: {before.name} followed by {after.name}"
-            warnings.warn(said, stacklevel=3)
+            warn(said)
         if before is WARMUP and after in (NONE, None) and self._prepared:
             self.start_trace()
             self.stop_trace()

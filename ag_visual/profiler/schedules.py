@@ -6,9 +6,10 @@ import enum
 import os
 import socket
 import time
-import warnings
 from collections.abc import Callable
 from typing import Any
+
+from ag_visual.core.source import warn
 
 
 class ProfilerAction(enum.Enum):
@@ -50,7 +51,7 @@ def schedule(
         )
     if warmup == 0:
         text = "Profiler won't be using warmup, this can skew profiler results"
-        warnings.warn(text, stacklevel=2)
+        warn(text)
     cycle = wait + warmup + active
 
     def action_of(step: int) -> ProfilerAction:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
+from ag_visual.core.source import warn
 from ag_visual.profiler import tables
 
 
@@ -19,7 +19,7 @@ def formerly(name: str, now: str) -> property:
 
     def get(self: Any) -> Any:
         text = f"`{name}` is deprecated, please use `{now}` instead."
-        warnings.warn(text, FutureWarning, stacklevel=2)
+        warn(text, FutureWarning)
         return getattr(self, now)
 
     return property(get, doc=f"The former name of `{now}`.")

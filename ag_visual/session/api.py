@@ -6,7 +6,6 @@ Works the same in a script, a notebook and a test; only pausing needs an Inspect
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, Final
@@ -14,6 +13,7 @@ from typing import Any, Final
 from ag_visual import files
 from ag_visual.core import source
 from ag_visual.core.node import Node
+from ag_visual.core.source import warn
 from ag_visual.core.tensor import Tensor
 from ag_visual.events.live import engine_of
 from ag_visual.observe.export.bundle import bundle_text
@@ -213,7 +213,7 @@ class debugger:
         session = current()
         self._talks = self._ask is not None or (not session.control and interactive())
         if not session.control and not self._talks:
-            warnings.warn(NO_CONTROL, UserWarning, stacklevel=2)
+            warn(NO_CONTROL)
             return self
         gate = session.gate
         self._known = {b.id for b in gate.breakpoints}

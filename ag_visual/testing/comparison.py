@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import cmath
 import math
-import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -12,6 +11,7 @@ from typing import Any, Final
 import numpy
 
 from ag_visual import dtypes
+from ag_visual.core.source import warn
 from ag_visual.core.tensor import Tensor
 from ag_visual.dispatch.sparse import is_sparse
 from ag_visual.dispatch.table import functions as F
@@ -116,11 +116,10 @@ def assert_allclose(
     msg: str = "",
 ) -> None:
     """torch's older name: `assert_close` that checks neither device nor dtype nor strides."""
-    warnings.warn(
+    warn(
         "`torch.testing.assert_allclose()` is deprecated since 1.12 and will be removed in a "
         "future release. Please use `torch.testing.assert_close()` instead.",
         FutureWarning,
-        stacklevel=2,
     )
     left, right = (
         each if isinstance(each, Tensor) else F["tensor"](each) for each in (actual, expected)

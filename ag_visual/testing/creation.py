@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-import warnings
 from typing import Any
 
+from ag_visual.core.source import warn
 from ag_visual.devices import device as Device
 from ag_visual.dispatch.table import functions as F
 from ag_visual.dtypes import bool as boolean, dtype as DType, finfo, iinfo, int64
@@ -76,11 +76,10 @@ def _bounds(low: Any, high: Any, dtype: DType, counted: bool) -> tuple[Any, Any]
     if math.isnan(first) or math.isnan(last):
         raise ValueError(f"`low` and `high` cannot be NaN, but got low={first!r} and high={last!r}")
     if first == last and not counted:
-        warnings.warn(
+        warn(
             "Passing `low==high` to `torch.testing.make_tensor` for floating or complex types is "
             "deprecated since 2.1 and will be removed in 2.3. Use `torch.full(...)` instead.",
             FutureWarning,
-            stacklevel=3,
         )
     elif first >= last:
         raise ValueError(f"`low` must be less than `high`, but got {first} >= {last}")

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import warnings
 import weakref
 from collections.abc import Callable, Generator, Iterator, Sequence
 from types import SimpleNamespace
@@ -26,6 +25,7 @@ from ag_visual.autograd.graph import (
     saved_tensors_hooks,
 )
 from ag_visual.core import modes, source
+from ag_visual.core.source import warn
 from ag_visual.core.tensor import Tensor, from_array
 from ag_visual.names import only as _only
 from ag_visual.ops.tensor.generator import default_of, get_rng_state, set_rng_state
@@ -102,9 +102,7 @@ def detach_variable(inputs: tuple[Any, ...]) -> tuple[Any, ...]:
 def check_backward_validity(inputs: Sequence[Any]) -> None:
     """Warn when no input requires grad: a reentrant checkpoint then gives no gradients."""
     if not any(isinstance(value, Tensor) and value.requires_grad for value in inputs):
-        warnings.warn(
-            "None of the inputs have requires_grad=True. Gradients will be None", stacklevel=2
-        )
+        warn("None of the inputs have requires_grad=True. Gradients will be None")
 
 
 @contextlib.contextmanager
@@ -348,7 +346,7 @@ class _Frame:
                 "what the original forward saved differs from what its recomputation saved."
             )
             return why + "".join(
-                f"\n {title}:\n" + "\n".join(f"  {site.where}: {site.text}" for site in found)
+                f"\n {title}:\n" + "\n".join(f"  {site.with_text()}" for site in found)
                 for title, found in (
                     ("Saved during the original forward", first),
                     ("Saved during recomputation", again),
@@ -356,8 +354,8 @@ class _Frame:
             )
         for a, b in itertools.zip_longest(first, again):
             if a is None or b is None or (a.file, a.line, a.text) != (b.file, b.line, b.text):
-                here = "nothing" if a is None else f"{a.where}: {a.text}"
-                there = "nothing" if b is None else f"{b.where}: {b.text}"
+                here = "nothing" if a is None else a.with_text()
+                there = "nothing" if b is None else b.with_text()
                 return f"\n  first difference: saved by {here}, then by {there}"
         return ""
 
@@ -370,11 +368,10 @@ def _reentrant(name: str, asked: bool | None) -> bool:
     """Which way a caller goes; warns where the program does not say it."""
     if asked is not None:
         return asked
-    warnings.warn(
+    warn(
         f"{name}: the use_reentrant parameter should be passed explicitly. use_reentrant=False is "
         "recommended, but if you need to preserve the current default behavior, you can pass "
-        "use_reentrant=True.",
-        stacklevel=3,
+        "use_reentrant=True."
     )
     return True
 

@@ -5,7 +5,6 @@ Source: https://pytorch.org/docs/2.8/generated/torch.autograd.gradcheck.gradchec
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -23,6 +22,7 @@ from ag_visual.autograd.gradcheck.second import Backward, drawn
 from ag_visual.autograd.gradcheck.sparse import check_dense, of_dense
 from ag_visual.core import source
 from ag_visual.core.diagnosis.errors import tell
+from ag_visual.core.source import warn
 from ag_visual.core.tensor import Tensor
 
 
@@ -143,12 +143,10 @@ def _posed(
 
 def _check_input(number: int, tensor: Tensor) -> None:
     if tensor.dtype not in (dtypes.float64, dtypes.complex128):
-        warnings.warn(
+        warn(
             f"Input #{number} requires gradient and is not a double precision floating point or "
             "complex. This check will likely fail if all the inputs are not of double precision "
-            "floating point or complex. ",
-            UserWarning,
-            stacklevel=4,
+            "floating point or complex. "
         )
     sizes = zip(tensor.stride(), tensor.shape, strict=True)
     if not all(stride > 0 or size <= 1 for stride, size in sizes):

@@ -56,7 +56,7 @@ def details(found: Mismatch, *, table: bool = True) -> list[str]:
     """What torch does not say: the subjects, the worst entries, the line, and a guess."""
     lines = [f"  output      {found.output_name}"]
     if found.site is not source.UNKNOWN:
-        lines.append(f"  made at     {found.site.where}: {found.site.text}  ({found.node_name})")
+        lines.append(f"  made at     {found.site.with_text(after=f'({found.node_name})')}")
     lines.append(f"  input       {found.input_name}")
     numerical, analytical = matrices(found)
     wrong = int((~close(analytical, numerical, found.atol, found.rtol)).sum())

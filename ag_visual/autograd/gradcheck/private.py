@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -15,17 +14,17 @@ from ag_visual.autograd.gradcheck.problem import (
     as_tuple,
     is_differentiable,
 )
+from ag_visual.core.source import warn
 from ag_visual.core.tensor import Tensor, from_array
 
 
 def _deprecated(name: str) -> None:
-    warnings.warn(
+    warn(
         f"`{name}` was part of PyTorch's private API and not meant to be exposed. We are "
         "deprecating it and it will be removed in a future version of PyTorch. If you have a "
         "specific use for this or feature request for this to be a stable API, please file us an "
         "issue at https://github.com/pytorch/pytorch/issues/new",
         FutureWarning,
-        stacklevel=3,
     )
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import linecache
 import sys
-import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -16,6 +15,7 @@ from ag_visual.arrays.coo import Coo
 from ag_visual.core import modes, source
 from ag_visual.core.diagnosis import variable_names
 from ag_visual.core.diagnosis.repair import repair
+from ag_visual.core.source import warn
 from ag_visual.dtypes import legacy_name, of_numpy
 from ag_visual.errors import (
     AutogradError,
@@ -116,8 +116,9 @@ def describe_array(array: Any, name: str | None) -> dict[str, Any]:
     return {"name": name, "shape": tuple(array.shape), "dtype": array.dtype.name}
 
 
-def line_of(label: str, site: source.Site, code: str) -> str:
-    return f"\n  {label}  {site.where}: {code}" if site is not source.UNKNOWN else ""
+def line_of(label: str, site: source.Site, after: str = "") -> str:
+    """A line of a message, or none where nobody knows the location."""
+    return "" if site is source.UNKNOWN else f"\n  {label}  {site.with_text(after=after)}"
 
 
 def distinct(writes: list[Any]) -> list[dict[str, Any]]:
@@ -245,13 +246,12 @@ def lines(fields: dict[str, Any]) -> str:
     saved = fields.get("saved")
     if saved:
         site = saved["site"]
-        code = f"{site.text}  ({fields['node_name']} saved its {fields['saved_name']})"
-        text += line_of("saved at  ", site, code)
+        text += line_of(
+            "saved at  ", site, f"({fields['node_name']} saved its {fields['saved_name']})"
+        )
     for write in fields["writes"][:SHOWN_WRITES]:
         times = f", {write['times']} times" if write["times"] > 1 else ""
-        text += line_of(
-            "written at", write["site"], f"{write['site'].text}  ({write['op']}{times})"
-        )
+        text += line_of("written at", write["site"], f"({write['op']}{times})")
     more = len(fields["writes"]) - SHOWN_WRITES + fields["more_writes"]
     if len(fields["writes"]) <= SHOWN_WRITES:
         more = fields["more_writes"]
@@ -307,7 +307,7 @@ def warn_silent(node: Any, name: str, storage: Any, then: tuple[int, int]) -> No
         "not see it, so backward uses the new values and the gradient is silently wrong."
         + lines(fields)
     )
-    warnings.warn(tell(SilentWriteWarning(text, fields)), stacklevel=2)
+    warn(tell(SilentWriteWarning(text, fields)))
 
 
 def _fields(kind: str, name: str, seq: int | None, saved_name: str = "") -> dict[str, Any]:
@@ -342,8 +342,8 @@ def freed_graph(node: Any) -> AutogradError:
         "saved": {"site": site, "version": 0},
     }
     add_repair(fields)
-    text += line_of("made at       ", site, f"{site.text}  ({node.name()})")
-    text += line_of("first backward", first, first.text)
+    text += line_of("made at       ", site, f"({node.name()})")
+    text += line_of("first backward", first)
     if fields["holders"]:
         names = ", ".join(f"`{name}`" for name in fields["holders"])
         text += f"\n  kept alive by   {names}"
@@ -384,7 +384,7 @@ def leaf_inplace(tensor: Any, op: str, *, view: bool, used: bool = False) -> Aut
     verb = "has been used" if used else "is being used"
     where = fields["where"]
     text = f"{what} Variable that requires grad {verb} in an in-place operation."
-    text += line_of("written at", where, f"{where.text}  ({op})") + lines(fields)
+    text += line_of("written at", where, f"({op})") + lines(fields)
     fields["text"] = text
     return tell(LeafInplaceError(text, fields))  # type: ignore[no-any-return]
 
@@ -395,11 +395,11 @@ def view_inplace(tensor: Any, op: str, message: str, made: Any) -> AutogradError
     site = source.resolve_call_site(made)
     fields["made"] = site
     where = fields["where"]
-    text = message + line_of("view made at", site, site.text)
+    text = message + line_of("view made at", site)
     if op:
-        text += line_of("written at  ", where, f"{where.text}  ({op})")
+        text += line_of("written at  ", where, f"({op})")
     else:
-        text += line_of("used at     ", where, where.text)
+        text += line_of("used at     ", where)
     text += lines(fields)
     fields["text"] = text
     return tell(ViewInplaceError(text, fields))  # type: ignore[no-any-return]

@@ -73,7 +73,7 @@ def _of_module(
     own = f"`{name}.weight`" if name else "its weight"
     return (
         f"\n  {given} is {list(shapes[0])}, {own} is {list(shape)}, in {where} called at "
-        f"{site.where}: `{site.text}`"
+        f"{site.with_text('`')}"
     )
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import inspect
-import warnings
 from collections.abc import Iterable
 from typing import Any
 
 from ag_visual.arrays.coo import refused
 from ag_visual.autograd.grad_mode import no_grad
+from ag_visual.core.source import warn
 from ag_visual.core.tensor import Tensor
 from ag_visual.dispatch.sparse import is_sparse
 from ag_visual.dispatch.table import functions as F
@@ -87,11 +87,7 @@ def clip_grad_norm_(
     lazy = inspect.isgenerator(parameters)
     parameters = list(parameters)
     if lazy and not parameters:
-        warnings.warn(
-            "`parameters` is an empty generator, no gradient clipping will occur.",
-            UserWarning,
-            stacklevel=2,
-        )
+        warn("`parameters` is an empty generator, no gradient clipping will occur.")
     total = get_total_norm(_gradients(parameters), norm_type, error_if_nonfinite, foreach)
     clip_grads_with_norm_(parameters, max_norm, total, foreach)
     return total

@@ -6,10 +6,10 @@ know: `weight_g` and `weight_v`; `weight_orig`, `weight_u` and `weight_v`.
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 from ag_visual.autograd.grad_mode import no_grad
+from ag_visual.core.source import warn
 from ag_visual.nn import functional
 from ag_visual.nn.convolution import ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
 from ag_visual.nn.module import Module
@@ -145,11 +145,10 @@ def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Mo
         RuntimeError: the weight is normalized already.
         ValueError: it waits for the input of a lazy module, or there is none.
     """
-    warnings.warn(
+    warn(
         "`torch.nn.utils.weight_norm` is deprecated in favor of "
         "`torch.nn.utils.parametrizations.weight_norm`.",
         FutureWarning,
-        stacklevel=2,
     )
     WeightNorm(name, -1 if dim is None else dim).put(module)
     return module

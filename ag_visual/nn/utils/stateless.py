@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from ag_visual.core.source import warn
 from ag_visual.core.tensor import Tensor
 from ag_visual.names import only as _only
 from ag_visual.nn.module import Module
@@ -41,12 +41,11 @@ def functional_call(
     strict: bool = False,
 ) -> Any:
     """The older name of `func.functional_call`; warns."""
-    warnings.warn(
+    warn(
         "`torch.nn.utils.stateless.functional_call` is deprecated as of PyTorch 2.0 and will be "
         "removed in a future version of PyTorch. Please use `torch.func.functional_call` instead "
         "which is a drop-in replacement.",
         FutureWarning,
-        stacklevel=2,
     )
     return call_with(
         module, parameters_and_buffers, args, kwargs, tie_weights=tie_weights, strict=strict

@@ -108,7 +108,7 @@ def label_of(x: Any, frame: Any, default: str, types: tuple[type, ...] = ()) -> 
 
 
 def placed(site: source.Site | None) -> str:
-    return f" at {site.where}: {site.text}" if site is not None and site.line else ""
+    return f" at {site.with_text()}" if site is not None and site.line else ""
 
 
 def _origin(x: Tensor) -> tuple[str, source.Site] | None:

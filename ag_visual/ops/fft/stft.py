@@ -7,7 +7,6 @@ F. Harris, "On the use of windows for harmonic analysis with the discrete Fourie
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -15,6 +14,7 @@ import numpy
 
 from ag_visual import dtypes
 from ag_visual.core.level import all_values
+from ag_visual.core.source import warn
 from ag_visual.core.tensor import Tensor
 from ag_visual.dispatch.table import composite, function
 from ag_visual.ops.fft.fft import BY_N, BY_ROOT, NONE
@@ -360,11 +360,9 @@ def istft(
         )
     result = added / weights
     if end > whole:
-        warnings.warn(
+        warn(
             "The length of signal is shorter than the length parameter. Result is being padded "
-            "with zeros in the tail. Please check your center and hop_length settings.",
-            UserWarning,
-            stacklevel=3,
+            "with zeros in the tail. Please check your center and hop_length settings."
         )
         result = F.constant_pad_nd(result, (0, end - whole), 0)
     return F.squeeze(result, 0) if single else result

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy
 
 from ag_visual import dtypes
 from ag_visual.arrays.kernels import scatter as kernels
+from ag_visual.core.source import warn
 from ag_visual.core.tensor import Tensor, method
-from ag_visual.dispatch.arguments import outside
 from ag_visual.dispatch.dims import broadcast, wrap
 from ag_visual.dispatch.families import structural
 from ag_visual.dispatch.record import ELEMENTWISE, ROWS, ErrorSample, Sample
@@ -168,11 +167,9 @@ def _reduced_source(F, self, index, given, reduce):
     if not isinstance(given, Tensor):
         number = number_for(given, self._array).item()
         return F.expand(F.zeros_of(self, ()) + number, tuple(index.shape))
-    warnings.warn(
+    warn(
         "The reduce argument of torch.scatter with Tensor src is deprecated and will be removed in "
-        "a future PyTorch release. Use torch.scatter_reduce instead for more reduction options.",
-        UserWarning,
-        stacklevel=outside(),
+        "a future PyTorch release. Use torch.scatter_reduce instead for more reduction options."
     )
     return given
 

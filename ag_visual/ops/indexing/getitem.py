@@ -7,7 +7,6 @@ Unsqueeze), and what tensors are left makes one Index or IndexPut node at the en
 from __future__ import annotations
 
 import re
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -18,6 +17,7 @@ from ag_visual.arrays.backend import backend_of, is_array, of_namespace
 from ag_visual.arrays.kernels.bounds import check_index
 from ag_visual.arrays.kernels.order import arranged, sorted_dims
 from ag_visual.core.level import all_values, hollow
+from ag_visual.core.source import warn
 from ag_visual.core.tensor import Tensor, from_array
 from ag_visual.dispatch.families import structural
 from ag_visual.dispatch.memory_overlap import WARNED, share
@@ -274,11 +274,9 @@ def _as_index(item):
 
 def _mask(tensor: Tensor) -> Tensor:
     if tensor._array.dtype == numpy.uint8:
-        warnings.warn(
+        warn(
             "indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool "
-            "instead.",
-            UserWarning,
-            stacklevel=4,
+            "instead."
         )
         return from_array(tensor._array != 0)  # type: ignore[no-any-return]
     return tensor
@@ -296,11 +294,9 @@ def _items(index) -> list[Any]:
             for item in index
         )
     ):
-        warnings.warn(
+        warn(
             "Using a non-tuple sequence for multidimensional indexing is deprecated; use "
-            "x[tuple(seq)] instead of x[seq].",
-            UserWarning,
-            stacklevel=4,
+            "x[tuple(seq)] instead of x[seq]."
         )
         index = tuple(index)
     found: list[Any] = []

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 from ag_visual.arrays import backend as backends
 from ag_visual.core.level import all_values, drawn
-from ag_visual.dispatch.arguments import outside
+from ag_visual.core.source import warn
 from ag_visual.dispatch.families import elementwise
 from ag_visual.dispatch.record import ELEMENTWISE, FLOAT, Sample
 from ag_visual.dispatch.table import composite, op
@@ -80,7 +79,7 @@ def _leading(rank: int, dims: int) -> int:
 
 
 def _warn(text: str) -> None:
-    warnings.warn(text, UserWarning, stacklevel=outside())
+    warn(text)
 
 
 def _declare_dropout(rank: int) -> None:

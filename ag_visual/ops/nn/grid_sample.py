@@ -10,12 +10,11 @@ import functools
 import itertools
 import math
 import operator
-import warnings
 from typing import Any, NamedTuple
 
 from ag_visual import dtypes
 from ag_visual.core.level import all_values, anywhere
-from ag_visual.dispatch.arguments import outside
+from ag_visual.core.source import warn
 from ag_visual.dispatch.record import LINEAR, ErrorSample, Sample
 from ag_visual.dispatch.table import composite, op, raw
 from ag_visual.dispatch.vmap import folded
@@ -363,12 +362,10 @@ def _grid_sampler(F, input, grid, interpolation_mode: int, padding_mode: int, al
 def _aligned(align_corners: bool | None) -> bool:
     """The choice, or today's default: a program of before torch 1.3 meant the other one."""
     if align_corners is None:
-        warnings.warn(
+        warn(
             "Default grid_sample and affine_grid behavior has changed to align_corners=False since "
             "1.3.0. Please specify align_corners=True if the old behavior is desired. See the "
-            "documentation of grid_sample for details.",
-            UserWarning,
-            stacklevel=outside(),
+            "documentation of grid_sample for details."
         )
     return bool(align_corners)
 

@@ -7,13 +7,13 @@ Every method is separable: one axis after the other, each a table of taps
 from __future__ import annotations
 
 import math
-import warnings
 from typing import Any
 
 import numpy
 
 from ag_visual import dtypes
 from ag_visual.arrays.kernels import resample as kernels
+from ag_visual.core.source import warn
 from ag_visual.dispatch.arguments import NUMBERS, kind_named
 from ag_visual.dispatch.dtype_errors import not_implemented
 from ag_visual.dispatch.record import LINEAR, ErrorSample, Sample
@@ -254,11 +254,7 @@ def _unsupported(input, mode: str) -> NotImplementedError:
 
 
 def _old(name: str) -> None:
-    warnings.warn(
-        f"`nn.functional.{name}` is deprecated. Use `nn.functional.interpolate` instead.",
-        UserWarning,
-        stacklevel=4,
-    )
+    warn(f"`nn.functional.{name}` is deprecated. Use `nn.functional.interpolate` instead.")
 
 
 @composite("upsample", method=False, spaces="nn.functional")

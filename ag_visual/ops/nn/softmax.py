@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import warnings
-
 from ag_visual.arrays.kernels import softmax as kernels
-from ag_visual.dispatch.arguments import DType, outside
+from ag_visual.core.source import warn
+from ag_visual.dispatch.arguments import DType
 from ag_visual.dispatch.dims import wrap
 from ag_visual.dispatch.dtype_errors import not_implemented
 from ag_visual.dispatch.record import ELEMENTWISE, LINEAR, ROWS, Sample
@@ -118,11 +117,9 @@ op(
 def _chosen(name: str, input, dim) -> int:
     if dim is not None:
         return dim  # type: ignore[no-any-return]
-    warnings.warn(
+    warn(
         f"Implicit dimension choice for {name} has been deprecated. Change the call to include "
-        "dim=X as an argument.",
-        UserWarning,
-        stacklevel=outside(),
+        "dim=X as an argument."
     )
     return 0 if input.ndim in (0, 1, 3) else 1
 

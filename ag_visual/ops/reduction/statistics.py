@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-import warnings
 from typing import Any
 
 import numpy
 
 from ag_visual import dtypes
 from ag_visual.core.level import all_values, anywhere
+from ag_visual.core.source import warn
 from ag_visual.core.tensor import Tensor
 from ag_visual.dispatch.dims import wrap
 from ag_visual.dispatch.table import composite
@@ -179,11 +179,9 @@ def _cov(F, self, *, correction: int = 1, fweights=None, aweights=None):
         norm = F.clamp(norm, 0) if norm.dtype.category > 1 else norm
     centred = rows - F.unsqueeze(mean, 1)
     if anywhere(all_values(norm) <= 0) if isinstance(norm, Tensor) else norm <= 0:
-        warnings.warn(
+        warn(
             "cov(): degrees of freedom is <= 0. Correction should be strictly less than the number "
-            "of observations.",
-            UserWarning,
-            stacklevel=3,
+            "of observations."
         )
     weighted = centred if weights is None else centred * weights
     result = F.mm(centred, F.conj(F.t(weighted)))

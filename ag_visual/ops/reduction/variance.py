@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-import warnings
 
 from ag_visual.arrays.kernels.rows import summed
-from ag_visual.dispatch.arguments import checked, kind_named, outside
+from ag_visual.core.source import warn
+from ag_visual.dispatch.arguments import checked, kind_named
 from ag_visual.dispatch.families import is_complex
 from ag_visual.dispatch.record import ELEMENTWISE, Sample
 from ag_visual.dispatch.rules import asks
@@ -125,11 +125,9 @@ def _moment(name: str, kernel, rule, **options) -> None:
         if correction is None:
             correction = 1 if unbiased is None or unbiased else 0
         if count(tuple(self.shape), all_dims(self, dim)) <= correction:
-            warnings.warn(
+            warn(
                 f"{name}(): degrees of freedom is <= 0. Correction should be strictly less than "
-                "the reduction factor (input numel divided by output numel).",
-                UserWarning,
-                stacklevel=outside(),
+                "the reduction factor (input numel divided by output numel)."
             )
         return getattr(F, f"{name}_dims")(self, dim, correction, keepdim)
 

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import re
-import warnings
 from typing import Any
 
 import numpy
@@ -15,6 +14,7 @@ from ag_visual import dtypes
 from ag_visual.arrays import backend as backends
 from ag_visual.arrays.kernels.order import copied
 from ag_visual.arrays.quiet import quietly
+from ag_visual.core.source import warn
 from ag_visual.core.tensor import Tensor, method
 from ag_visual.devices import device as Device
 from ag_visual.dispatch.families import structural
@@ -196,9 +196,7 @@ def to(
     array = self._array
     kind = array.dtype if dtype is None else dtype_of("to", dtype).np
     if array.dtype.kind == "c" and kind.kind not in "cb":
-        warnings.warn(
-            "Casting complex values to real discards the imaginary part", UserWarning, stacklevel=2
-        )
+        warn("Casting complex values to real discards the imaginary part")
     if device is not None:
         where, here = Device(device), self.device
         if where.type != here.type or where.index not in (None, here.index):

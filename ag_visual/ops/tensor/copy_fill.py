@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
-
 import numpy
 
 from ag_visual import dtypes
 from ag_visual.arrays.backend import is_array
 from ag_visual.arrays.kernels.order import empty_as
+from ag_visual.core.source import warn
 from ag_visual.core.tensor import Tensor, from_array
 from ag_visual.dispatch.arguments import NUMBERS
 from ag_visual.dispatch.families import zeros
@@ -115,9 +114,7 @@ def copy_(self: Tensor, src, non_blocking: bool = False) -> Tensor:
     if not isinstance(src, Tensor):
         src = from_array(numpy.asarray(number_for(src, array)))
     if src._array.dtype.kind == "c" and array.dtype.kind not in "cb":
-        warnings.warn(
-            "Casting complex values to real discards the imaginary part", UserWarning, stacklevel=2
-        )
+        warn("Casting complex values to real discards the imaginary part")
     if type(src._array) is not type(array):
         src = src.to(self.device)  # type: ignore[attr-defined]
     return _copy.write(self, src)  # type: ignore[no-any-return]

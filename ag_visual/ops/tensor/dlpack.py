@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import stat
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -19,6 +18,7 @@ from ag_visual.arrays import backend as backends
 from ag_visual.core import modes
 from ag_visual.core.dual import dual_of
 from ag_visual.core.level import hollow, not_batched
+from ag_visual.core.source import warn
 from ag_visual.core.storage import FRESH
 from ag_visual.core.tensor import Tensor, before_write, check_inplace, from_array, method, wrote
 from ag_visual.devices import device as Device
@@ -81,7 +81,7 @@ def frombuffer(
             f"not be greater than actual buffer length ({length} bytes)"
         )
     if view.readonly:
-        warnings.warn(_READ_ONLY.format("buffer"), UserWarning, stacklevel=2)
+        warn(_READ_ONLY.format("buffer"))
     return leaf(numpy.frombuffer(buffer, kind, count, offset), requires_grad)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,6 +11,7 @@ import numpy
 from ag_visual import devices, dtypes, promotion
 from ag_visual.arrays import backend as backends
 from ag_visual.core.level import Outline
+from ag_visual.core.source import warn
 from ag_visual.core.tensor import Tensor, from_array
 from ag_visual.devices import device as Device
 from ag_visual.dispatch.memory_overlap import repeats
@@ -220,13 +220,11 @@ def tensor(
             [3, 4]])
     """
     if isinstance(data, Tensor):
-        warnings.warn(
+        warn(
             "To copy construct from a tensor, it is recommended to use "
             "sourceTensor.detach().clone() or "
             "sourceTensor.detach().clone().requires_grad_(True), rather than "
-            "torch.tensor(sourceTensor).",
-            UserWarning,
-            stacklevel=2,
+            "torch.tensor(sourceTensor)."
         )
     device = _new_place(data, device)
     return leaf(moved(array_from("tensor", data, dtype, copy=True), device), requires_grad)
@@ -257,11 +255,9 @@ def from_numpy(ndarray) -> Tensor:
             "copy of your array with array.copy().)"
         )
     if not array.flags.writeable:
-        warnings.warn(
+        warn(
             "The given NumPy array is not writable, and PyTorch does not support non-writable "
-            "tensors. Copy the array (array.copy()) before you write to the tensor.",
-            UserWarning,
-            stacklevel=2,
+            "tensors. Copy the array (array.copy()) before you write to the tensor."
         )
     result: Tensor = from_array(array)
     if repeats(array):

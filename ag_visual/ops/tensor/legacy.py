@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import sys
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -14,6 +13,7 @@ import numpy
 
 from ag_visual.arrays import shared
 from ag_visual.arrays.backend import backend_of
+from ag_visual.core.source import warn
 from ag_visual.core.tensor import Tensor, before_write, wrote
 from ag_visual.dispatch.arguments import NUMBERS, refused
 from ag_visual.ops.tensor.creation import empty
@@ -41,9 +41,7 @@ def _new(self: Tensor, *args, device=None) -> Tensor:
 
 def _volatile(self: Tensor) -> bool:
     """Always False, with a warning: `no_grad` has taken its place."""
-    warnings.warn(
-        "volatile was removed (Variable.volatile is always False)", UserWarning, stacklevel=2
-    )
+    warn("volatile was removed (Variable.volatile is always False)")
     return False
 
 
@@ -121,11 +119,10 @@ def _share_memory_(self: Tensor) -> Tensor:
             "or on a clone()."
         )
     if _users(self) > _ALONE:
-        warnings.warn(
+        warn(
             f"share_memory_: other tensors use the memory of this one of shape {list(self.shape)}, "
             "too (views, results of detach(), what a graph saved). They keep the memory as it is "
-            "and see nothing of what is written from now on: make them afterwards.",
-            stacklevel=2,
+            "and see nothing of what is written from now on: make them afterwards."
         )
     self._exchange(shared.copied(self._array))
     return self

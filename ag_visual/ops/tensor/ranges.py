@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -12,6 +11,7 @@ import numpy
 
 from ag_visual import dtypes
 from ag_visual.arrays.kernels.fused import multiply_add
+from ag_visual.core.source import warn
 from ag_visual.core.tensor import Tensor
 from ag_visual.dispatch.arguments import checked, kind_named
 from ag_visual.dispatch.out_argument import made_into
@@ -93,12 +93,10 @@ def _range_with_end(
     """
     if out is not None:
         return made_into("range", out, dtype, device, partial(_range_with_end, start, end, step))
-    warnings.warn(
+    warn(
         "torch.range is deprecated and will be removed in a future release because its behavior is "
         "inconsistent with Python's range builtin. Instead, use torch.arange, which produces "
-        "values in [start, end).",
-        UserWarning,
-        stacklevel=2,
+        "values in [start, end)."
     )
     if end is None:
         raise TypeError('range() missing 1 required positional arguments: "end"')

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from typing import Any
 
 from ag_visual import dtypes
 from ag_visual.core.level import Wrapper
+from ag_visual.core.source import warn
 from ag_visual.core.tensor import Tensor, from_array, method
 from ag_visual.devices import device as Device
 from ag_visual.dispatch.memory import line_of, memory_of
@@ -239,13 +239,11 @@ def _untyped(self: Tensor) -> UntypedStorage:
 @method("storage")
 def _typed(self: Tensor) -> TypedStorage:
     """The memory that this tensor looks into, as elements; a UserWarning prefers bytes."""
-    warnings.warn(
+    warn(
         "TypedStorage is deprecated. It will be removed in the future and UntypedStorage will be "
         "the only storage class. This should only matter to you if you are using storages "
         "directly. To access UntypedStorage directly, use tensor.untyped_storage() instead of "
-        "tensor.storage()",
-        UserWarning,
-        stacklevel=2,
+        "tensor.storage()"
     )
     made = object.__new__(TypedStorage)
     made._line = _line(self)

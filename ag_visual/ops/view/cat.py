@@ -11,6 +11,7 @@ import numpy
 from ag_visual import dtypes, promotion
 from ag_visual.arrays.backend import backend_of
 from ag_visual.core.level import all_values
+from ag_visual.core.source import warn
 from ag_visual.core.tensor import from_array
 from ag_visual.dispatch.arguments import tensors_of
 from ag_visual.dispatch.dims import wrap
@@ -275,13 +276,9 @@ def _meshgrid(F, *tensors, indexing: str | None = None):
     if not given:
         raise RuntimeError("meshgrid expects a non-empty TensorList")
     if indexing is None:
-        import warnings
-
-        warnings.warn(
+        warn(
             "torch.meshgrid: in an upcoming release, it will be required to pass the indexing "
-            "argument.",
-            UserWarning,
-            stacklevel=3,
+            "argument."
         )
         indexing = "ij"
     if indexing not in ("ij", "xy"):

@@ -6,7 +6,6 @@ See ops/view/reshape.py for what rules of views may ask for.
 from __future__ import annotations
 
 import inspect
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,6 +13,7 @@ from ag_visual.arrays.backend import backend_of
 from ag_visual.core import modes, saved as saved_fields, source, view
 from ag_visual.core.dual import dual_of
 from ag_visual.core.level import Wrapper
+from ag_visual.core.source import warn
 from ag_visual.core.tensor import Tensor, before_write, check_inplace, method, wrote
 from ag_visual.dispatch.arguments import LEFT_OUT, Sizes, SomeDims, fitted, one_by_one
 from ag_visual.dispatch.codegen.turn import turn
@@ -174,7 +174,7 @@ def _turned(self: Tensor, name: str, only: bool = False) -> Tensor:
         if name != "mT":
             instead = "Consider using x.conj()."
         text = f"Tensor.{name} is deprecated on 0-D tensors. {instead}"
-        warnings.warn(text, UserWarning, stacklevel=3)
+        warn(text)
         return self
     if self._array.ndim != 2 if only else self._array.ndim < 2:
         what = "matrices (2-D tensors)" if only else "matrices or batches of matrices"
@@ -188,13 +188,11 @@ def _big_t(self: Tensor) -> Tensor:
     """The transposed matrix (for other numbers of dimensions, in reversed order)."""
     ndim = self._array.ndim
     if ndim not in (1, 2):
-        warnings.warn(
+        warn(
             "The use of `x.T` on tensors of dimension other than 2 to reverse their shape is "
             "deprecated and it will throw an error in a future release. Consider `x.mT` to "
             "transpose batches of matrices or `x.permute(*torch.arange(x.ndim - 1, -1, -1))` to "
-            "reverse the dimensions of a tensor.",
-            UserWarning,
-            stacklevel=2,
+            "reverse the dimensions of a tensor."
         )
     return permute.call(self, tuple(range(ndim - 1, -1, -1)))
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-import warnings
 from typing import Any
 
+from ag_visual.core.source import warn
 from ag_visual.optim.lr_scheduler.scheduler import (
     _EPOCH,
     LRScheduler,
@@ -63,7 +63,7 @@ class ReduceLROnPlateau(LRScheduler):
     def step(self, metrics: Any, epoch: int | None = None) -> None:  # type: ignore[override]
         """Look at the measure of one epoch."""
         if epoch is not None:
-            warnings.warn(_EPOCH, UserWarning, stacklevel=2)
+            warn(_EPOCH)
         self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
         current = float(metrics)
         if self._is_better(current):

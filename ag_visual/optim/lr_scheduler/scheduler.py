@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import types
-import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ag_visual.core.source import warn
 from ag_visual.core.tensor import Tensor
 from ag_visual.optim.optimizer import Optimizer, number
 
@@ -95,11 +95,9 @@ class LRScheduler:
     def get_lr(self) -> list[Any]:
         """The next rates of all groups; `step` calls it."""
         if not self._get_lr_called_within_step:
-            warnings.warn(
+            warn(
                 "To get the last learning rate computed by the scheduler, please use "
-                "`get_last_lr()`.",
-                UserWarning,
-                stacklevel=2,
+                "`get_last_lr()`."
             )
         groups = self.optimizer.param_groups
         return [self.rate(g["lr"], base) for g, base in zip(groups, self.base_lrs, strict=True)]
@@ -111,10 +109,10 @@ class LRScheduler:
     def step(self, epoch: int | None = None) -> None:
         """Go to the next epoch, or to a given one."""
         if self._step_count == 1 and not self.optimizer._opt_called:
-            warnings.warn(_ORDER, UserWarning, stacklevel=2)
+            warn(_ORDER)
         self._step_count += 1
         if epoch is not None:
-            warnings.warn(_EPOCH, UserWarning, stacklevel=2)
+            warn(_EPOCH)
         self._update_lr(epoch)
 
     def _update_lr(self, epoch: int | None = None) -> None:

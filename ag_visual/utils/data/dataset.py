@@ -5,10 +5,10 @@ from __future__ import annotations
 import bisect
 import itertools
 import math
-import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Generic, TypeVar
 
+from ag_visual.core.source import warn
 from ag_visual.dispatch.table import functions as F
 
 T = TypeVar("T", covariant=True)
@@ -150,11 +150,7 @@ def random_split(dataset: Any, lengths: Sequence[float], generator: Any = None) 
             lengths[i % len(lengths)] += 1
         for i, length in enumerate(lengths):
             if length == 0:
-                warnings.warn(
-                    f"Length of split at index {i} is 0. This might result in an empty dataset.",
-                    UserWarning,
-                    stacklevel=2,
-                )
+                warn(f"Length of split at index {i} is 0. This might result in an empty dataset.")
     if sum(lengths) != total:
         raise ValueError(
             "Sum of input lengths does not equal the length of the input dataset! "

@@ -5,11 +5,10 @@ from __future__ import annotations
 import itertools
 import multiprocessing
 import multiprocessing.context
-import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from ag_visual.dispatch.arguments import outside
+from ag_visual.core.source import warn
 from ag_visual.dispatch.table import functions as F
 from ag_visual.dtypes import int64
 from ag_visual.events.timed import Span
@@ -276,10 +275,8 @@ def _tell_fallback(workers: int, error: Exception) -> None:
     if str(error) in _told:
         return
     _told.add(str(error))
-    warnings.warn(
+    warn(
         f"num_workers={workers}, but the batches are made in this process: {error}. Define it in a "
         "module of its own, or give the loader multiprocessing_context='fork' where the system has "
-        "that.",
-        UserWarning,
-        stacklevel=outside(),
+        "that."
     )

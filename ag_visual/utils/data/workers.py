@@ -8,13 +8,12 @@ import os
 import pickle
 import signal
 import time
-import warnings
 import weakref
 from collections.abc import Iterator
 from multiprocessing import connection, reduction
 from typing import Any
 
-from ag_visual.dispatch.arguments import outside
+from ag_visual.core.source import warn
 from ag_visual.events import instrument
 from ag_visual.multiprocessing import start
 from ag_visual.multiprocessing.transfer import SHARES, Channel, Packed
@@ -230,12 +229,10 @@ def _tell_once() -> None:
     if "watched" in _told or all(each is None for each in watched):
         return
     _told.add("watched")
-    warnings.warn(
+    warn(
         "What the worker processes of a DataLoader do is not recorded or profiled, and breakpoints "
         "do not stop them: they belong to this process. With num_workers=0 the batches are made "
-        "here.",
-        UserWarning,
-        stacklevel=outside(),
+        "here."
     )
 
 

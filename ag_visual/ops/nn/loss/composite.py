@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import functools
 import math
-import warnings
 from typing import Any
 
 from ag_visual.core.level import anywhere
+from ag_visual.core.source import warn
 from ag_visual.core.tensor import Tensor
-from ag_visual.dispatch.arguments import outside
 from ag_visual.dispatch.table import composite
 from ag_visual.ops.nn.loss.pointwise import reduced, reduction_of, weighted
 from ag_visual.promotion import promote_types
@@ -31,13 +30,11 @@ def _kl_div(
     else:
         loss = F.xlogy(target, target) - target * input
     if reduction == "mean" and size_average is None and reduce is None:
-        warnings.warn(
+        warn(
             "reduction: 'mean' divides the total loss by both the batch size and the support size."
             "'batchmean' divides only by the batch size, and aligns with the KL div math "
             "definition.'mean' will be changed to behave the same as 'batchmean' in the next major "
-            "release.",
-            UserWarning,
-            stacklevel=outside(),
+            "release."
         )
     if reduction == "batchmean":
         return F.sum(loss) / input.shape[0]

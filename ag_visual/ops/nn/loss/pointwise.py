@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 import math
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -17,8 +16,8 @@ import numpy
 from ag_visual import dtypes
 from ag_visual.arrays.backend import is_narrow
 from ag_visual.arrays.kernels import activation
+from ag_visual.core.source import warn
 from ag_visual.dispatch import vmap
-from ag_visual.dispatch.arguments import outside
 from ag_visual.dispatch.dtype_errors import not_implemented
 from ag_visual.dispatch.record import ELEMENTWISE, LINEAR, PROMOTE, ROWS, ErrorSample, Sample
 from ag_visual.dispatch.rules import asks, takes
@@ -34,11 +33,9 @@ def reduction_of(reduction, size_average=None, reduce=None) -> int:
         average = True if size_average is None else size_average
         together = True if reduce is None else reduce
         reduction = ("mean" if average else "sum") if together else "none"
-        warnings.warn(
+        warn(
             "size_average and reduce args will be deprecated, please use "
-            f"reduction='{reduction}' instead.",
-            UserWarning,
-            stacklevel=outside(),
+            f"reduction='{reduction}' instead."
         )
     if reduction not in _REDUCTIONS:
         raise ValueError(f"{reduction} is not a valid value for reduction")
@@ -102,12 +99,10 @@ def back_samples(*options: tuple[Any, ...]):
 
 def _same_size(name: str, input, target) -> None:
     if tuple(input.shape) != tuple(target.shape):
-        warnings.warn(
+        warn(
             f"Using a target size ({target.shape}) that is different to the input size "
             f"({input.shape}). This will likely lead to incorrect results due to broadcasting. "
-            "Please ensure they have the same size.",
-            UserWarning,
-            stacklevel=3,
+            "Please ensure they have the same size."
         )
 
 
