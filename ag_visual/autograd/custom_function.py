@@ -152,7 +152,7 @@ class Function(_SingleLevelFunction):
             if not separate and modes.state.levels:
                 innermost = modes.state.levels[-1]
                 if not innermost.old_form or level not in (None, innermost):
-                    raise function_levels.refuse_old_form(cls)
+                    raise function_levels.old_form_error(cls)
                 if level is not None:
                     return function_levels.pushed_below(cls, args, level)
             if level is not None and level.kind == "vmap":

@@ -20,7 +20,7 @@ from ag_visual.func.vmap import Mapped, vmap
 from ag_visual.utils._pytree import TreeSpec, tree_flatten, tree_unflatten
 
 
-def _refuse_complex(what: str, leaves: list[Any]) -> None:
+def _check_real(what: str, leaves: list[Any]) -> None:
     for index, leaf in enumerate(leaves):
         if isinstance(leaf, Tensor) and leaf.is_complex():
             raise RuntimeError(
@@ -87,7 +87,7 @@ def jacrev(
         found = vjp_of_taped(taped, has_aux)
         output, pull = found[:2]
         inputs, in_spec = tree_flatten(chosen(args, numbers))
-        _refuse_complex("jacrev", inputs)
+        _check_real("jacrev", inputs)
         outputs, out_spec = tree_flatten(output)
 
         def rows(units: list[Tensor]) -> list[Tensor]:
@@ -165,7 +165,7 @@ def _by_columns(
         numbers = checked_argnums(argnums, len(args))
         selected = chosen(args, numbers)
         inputs, in_spec = tree_flatten(selected)
-        _refuse_complex("jacfwd", inputs)
+        _check_real("jacfwd", inputs)
         kept: list[Any] = []
 
         def partial_call(*chosen_inputs: Any) -> Any:

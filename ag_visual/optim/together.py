@@ -54,17 +54,17 @@ def fits(p: Tensor, grad: Tensor, each: bool) -> bool:
     )
 
 
-def step_together(optimizer: Any, group: dict[str, Any], given: list[Any], place: Any) -> None:
+def step_together(optimizer: Any, group: dict[str, Any], given: list[Any], call_site: Any) -> None:
     """One step of the parameters of a group: pairs of one and its gradient, all of which fit.
 
-    place: the call site in the user's code, for what the storages remember.
+    call_site: the line in the user's code, for what the storages remember.
     """
     if not optimizer.keeps and not group.get("momentum"):
-        _step_without_state(optimizer, group, given, place)
+        _step_without_state(optimizer, group, given, call_site)
         return
     if len({id(p._storage) for p, _ in given}) < len(given):  # they look into one another
         for p, grad in given:
-            optimizer._change(p, grad, group, place)
+            optimizer._change(p, grad, group, call_site)
         return
     kinds: dict[Any, list[Arrays]] = {}
     states, numbers, label = optimizer.state, optimizer.numbers, optimizer._label
@@ -73,7 +73,7 @@ def step_together(optimizer: Any, group: dict[str, Any], given: list[Any], place
         state = states.get(p)
         if not state:
             if not optimizer.keeps:  # the rule makes its state of the gradient
-                optimizer._change(p, grad, group, place)
+                optimizer._change(p, grad, group, call_site)
                 continue
             state = optimizer._begun(p, group)
         if modes.special:
@@ -93,10 +93,10 @@ def step_together(optimizer: Any, group: dict[str, Any], given: list[Any], place
         if told:
             wrote(p, label)
         else:
-            p._storage.wrote(label, place, array)
+            p._storage.wrote(label, call_site, array)
         for value in state.values():
             store = value._store
-            (value._storage if store is FRESH else store).wrote(label, place, value._array)
+            (value._storage if store is FRESH else store).wrote(label, call_site, value._array)
         entry = (array, grad._array, *held, *known)
         key = array.dtype, n, tuple(state), tuple([x.item() for x in known])
         kinds.setdefault(key, []).append(entry)
@@ -106,7 +106,7 @@ def step_together(optimizer: Any, group: dict[str, Any], given: list[Any], place
 
 
 def _step_without_state(
-    optimizer: Any, group: dict[str, Any], given: list[Any], place: Any
+    optimizer: Any, group: dict[str, Any], given: list[Any], call_site: Any
 ) -> None:
     """The same for a rule that keeps nothing: to join parameters would cost what it saves."""
     label, told, special = optimizer._label, instrument.sink is not None, modes.special
@@ -119,7 +119,7 @@ def _step_without_state(
             wrote(p, label)
         else:
             store = p._store
-            (p._storage if store is FRESH else store).wrote(label, place, array)
+            (p._storage if store is FRESH else store).wrote(label, call_site, array)
         update(raw_numpy, array, g if same else decayed(array, g, group), {}, group, 0.0)
 
 
