@@ -262,7 +262,7 @@ def _wrapped(
             results.append(_dirty(cls, ctx, o, number, grows, len(returned)))
         elif not grows:
             results.append(_outside(o, id(o) in inputs))
-            _tell_why(results[-1], ctx, records, fixed=id(o) in fixed)
+            _set_origin(results[-1], ctx, records, fixed=id(o) in fixed)
         else:
             results.append(_grown(ctx, _as_view(o) if id(o) in inputs else o, number, meta))
     _save(ctx, outputs, results, records)
@@ -277,7 +277,7 @@ def _wrapped(
     return results[0] if single else tuple(results)
 
 
-def _tell_why(o: Tensor, ctx: BackwardCFunction, records: bool, fixed: bool) -> None:
+def _set_origin(o: Tensor, ctx: BackwardCFunction, records: bool, fixed: bool) -> None:
     """Remember at an output why it has no history, where an input required grad."""
     if not any(ctx.needs_input_grad):
         return

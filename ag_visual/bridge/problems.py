@@ -34,7 +34,7 @@ from ag_visual.bridge.saved import (
 )
 from ag_visual.core import source
 from ag_visual.core.diagnosis import variable_names
-from ag_visual.core.diagnosis.errors import add_repair, distinct, line_of, lines, tell
+from ag_visual.core.diagnosis.errors import add_repair, distinct, line_of, lines, report
 from ag_visual.errors import SilentWriteWarning
 from ag_visual.events import instrument
 from ag_visual.events.memory import Extent
@@ -101,7 +101,7 @@ def _told(error: RuntimeError, fields: dict[str, Any], note: str) -> None:
     fields["text"] = str(error) + note
     error.fields = fields  # type: ignore[attr-defined]
     error.add_note(note.lstrip("\n"))
-    tell(error)
+    report(error)
 
 
 def _fields(kind: str, name: str, seq: int | None, where: source.Site) -> dict[str, Any]:
@@ -364,7 +364,7 @@ def warn(warning: SilentWriteWarning) -> None:
     level, frame = 1, sys._getframe(0)
     while frame.f_back is not None and source.inside[frame.f_code.co_filename]:
         frame, level = frame.f_back, level + 1
-    warnings.warn(tell(warning), stacklevel=level)
+    warnings.warn(report(warning), stacklevel=level)
 
 
 # Graphs that were freed, gradients that are no numbers --------------------------------------------

@@ -268,7 +268,7 @@ class Node:
         return None
 
     def emit_birth(self, log: EventLog) -> None:
-        """Emit into this log what its birth would have told."""
+        """Emit into this log what its birth would have emitted."""
         saved.report_node(self, log)
 
     # Hooks -----------------------------------------------------------------------------------

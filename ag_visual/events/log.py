@@ -90,17 +90,17 @@ class LateNode(Protocol):
     """A node that makes its record when somebody takes what is in the log."""
 
     def emit_birth(self, log: EventLog) -> None:
-        """Emit into this log what its birth would have told."""
+        """Emit into this log what its birth would have emitted."""
 
 
 class LateRuns(Protocol):
     """A backward that makes the records of its runs when somebody takes what is in the log."""
 
     @property
-    def untold(self) -> int:
+    def pending(self) -> int:
         """How many runs it has no record of yet."""
 
-    def tell_runs(self, log: EventLog) -> bool:
+    def emit_runs(self, log: EventLog) -> bool:
         """Record into this log the runs that have ended; whether others are to come."""
 
 
@@ -192,13 +192,13 @@ class EventLog:
         first = key, made or perf_counter_ns(), thread or get_ident(), node.seq
         put(record.pack(*row(first, [seq for seq, _ in edges], numbers)))
 
-    def tell_late(self) -> None:
+    def emit_late(self) -> None:
         """Make the records that were put off, to which other threads go on adding.
 
         Runs first: the nodes of all of them are in `late` by then.
         """
         for task in self.late_runs[:]:
-            if not task.tell_runs(self):
+            if not task.emit_runs(self):
                 self.late_runs.remove(task)
         waiting = self.late[:]
         for node in waiting:
@@ -208,12 +208,12 @@ class EventLog:
     @property
     def nodes_waiting(self) -> int:
         """How many nodes are in it."""
-        told = sum([len(stream.records) for stream in list(self.nodes.values())])
-        return told + len(self.leaves) // LEAF + len(self.late)
+        emitted = sum([len(stream.records) for stream in list(self.nodes.values())])
+        return emitted + len(self.leaves) // LEAF + len(self.late)
 
     @property
     def waiting(self) -> int:
         """How many records are in it."""
-        told = len(self.runs) // RUN + len(self.writes) // WRITE
-        untold = sum([task.untold for task in self.late_runs])
-        return len(self.events) + self.nodes_waiting + told + untold
+        emitted = len(self.runs) // RUN + len(self.writes) // WRITE
+        pending = sum([task.pending for task in self.late_runs])
+        return len(self.events) + self.nodes_waiting + emitted + pending

@@ -106,7 +106,7 @@ def jacrev(
         if instrument.jacobian is not None:
             made = tree_flatten(taped.output[0] if has_aux else taped.output)[0]
             ends = [edge and edge[0].seq for edge in taped.edges]
-            _tell(
+            _emit(
                 "jacrev", func, args, numbers, ([jacobians.seq_of(x) for x in made], ends), blocks
             )
         result = _nested(blocks, out_spec, in_spec)
@@ -115,7 +115,7 @@ def jacrev(
     return wrapped
 
 
-def _tell(
+def _emit(
     kind: str,
     func: Callable[..., Any],
     args: tuple[Any, ...],
@@ -129,7 +129,7 @@ def _tell(
     inputs = tree_flatten(chosen(args, numbers))[0]
     ends = zip(jacobians.names_of(func, places, sizes), inputs, seqs[1], strict=True)
     columns = [jacobians.End(name, tuple(x.shape), seq) for name, x, seq in ends]
-    jacobians.tell(kind, func, columns, seqs[0], blocks)
+    jacobians.emit(kind, func, columns, seqs[0], blocks)
 
 
 def _nested(blocks: list[list[Tensor]], out_spec: TreeSpec, in_spec: TreeSpec) -> Any:
@@ -195,7 +195,7 @@ def _by_columns(
             )
         if instrument.jacobian is not None:
             seqs: list[int | None] = [None] * len(outputs)
-            _tell(kind, func, args, numbers, (seqs, [jacobians.seq_of(x) for x in inputs]), blocks)
+            _emit(kind, func, args, numbers, (seqs, [jacobians.seq_of(x) for x in inputs]), blocks)
         result = _nested(blocks, out_spec, in_spec)
         return (result, aux) if has_aux else result
 

@@ -68,7 +68,7 @@ def step_together(optimizer: Any, group: dict[str, Any], given: list[Any], call_
         return
     kinds: dict[Any, list[Arrays]] = {}
     states, numbers, label = optimizer.state, optimizer.numbers, optimizer._label
-    told = instrument.sink is not None
+    observed = instrument.sink is not None
     for p, grad in given:
         state = states.get(p)
         if not state:
@@ -90,7 +90,7 @@ def step_together(optimizer: Any, group: dict[str, Any], given: list[Any], call_
             else:
                 held.append(value._array)
         # Counted first: an interrupt must not leave a write that nobody knows of.
-        if told:
+        if observed:
             wrote(p, label)
         else:
             p._storage.wrote(label, call_site, array)
@@ -109,13 +109,13 @@ def _step_without_state(
     optimizer: Any, group: dict[str, Any], given: list[Any], call_site: Any
 ) -> None:
     """The same for a rule that keeps nothing: to join parameters would cost what it saves."""
-    label, told, special = optimizer._label, instrument.sink is not None, modes.special
+    label, observed, special = optimizer._label, instrument.sink is not None, modes.special
     update, same = optimizer.update, not (group["maximize"] or group.get("weight_decay"))
     for p, grad in given:
         if special:
             before_write(p)
         array, g = p._array, grad._array
-        if told:
+        if observed:
             wrote(p, label)
         else:
             store = p._store

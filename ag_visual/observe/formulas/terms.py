@@ -181,7 +181,7 @@ class Face:
 
     xp = None
     traced = True
-    untold = False
+    unobserved = False
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         found = ops.get(name)
