@@ -273,7 +273,7 @@ def _wrapped(
     if records and instrument.sink is not None:
         saved.report_node(ctx)
         names = (argument_name(cls, at) for at in ctx._positions)
-        saved.report_cuts(ctx, zip(names, tensors, strict=True))
+        saved.report_breaks(ctx, zip(names, tensors, strict=True))
     return results[0] if single else tuple(results)
 
 

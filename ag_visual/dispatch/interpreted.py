@@ -354,7 +354,7 @@ _OF_BOOLS = (numpy.dtype(numpy.int8), numpy.dtype(numpy.float16))
 
 
 def _check_numbers(op: Op, arguments: dict[str, Any]) -> None:
-    """Say which argument is no number though its default is one."""
+    """Say which argument is not a number though its default is one."""
     for name, value in arguments.items():
         default = op.signature.parameters[name].default
         if isinstance(default, NUMBERS) and not isinstance(value, NUMBERS):

@@ -1,6 +1,6 @@
 """What a program did while somebody records: lists of numbers, strings, shapes, weak references.
 
-Never a tensor, a node or an array. Why these are no tuples: docs/notes/events.
+Never a tensor, a node or an array. Why these are not tuples: docs/notes/events.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ag_visual.events.clock import perf_counter_ns
 from ag_visual.events.memory import CallSite
 from ag_visual.events.node_record import FORMAT, NodeSchema, NodeStreams, node_record, row
 
-BEGIN, END, HOOK, RANGE, CUT, PAUSE, ODD, HELD, MISSED = range(9)
+BEGIN, END, HOOK, RANGE, BREAK, PAUSE, ODD, HELD, MISSED = range(9)
 
 Event = tuple[Any, ...]
 # What is rare, as a tuple. The kind first; t in perf_counter_ns.
@@ -25,7 +25,7 @@ Event = tuple[Any, ...]
 #   END   t, thread, task, name of the error or ''
 #   HOOK  t, thread, seq, task, kind, hook's name, output, handle's id (-1: none), code and lasti of
 #         where it was added, effect, factor, error; before and after: |g|^2, min, max, NaNs, infs
-#   CUT   t, thread, seq, input's name, how it left the graph, code and lasti of where, seq of the
+#   BREAK   t, thread, seq, input's name, how it left the graph, code and lasti of where, seq of the
 #         node that made what it was taken from (-1: unknown), that was a leaf
 #   PAUSE t, thread, task, since: a backward that was stopped goes on
 #   ODD   t, thread, task, seq, name of what it saved, that is its own output, elements, and how

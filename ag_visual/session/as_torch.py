@@ -235,7 +235,7 @@ def is_ours(alias: str) -> bool:
         return False
     try:
         return importlib.util.find_spec(own_name(alias)) is not None
-    except ModuleNotFoundError:  # a parent that is no package
+    except ModuleNotFoundError:  # a parent that is not a package
         return False
 
 

@@ -1,6 +1,6 @@
 """Where a computation leaves the graph, read off the source: `.item()`, `float(x)`, comparisons.
 
-Values that leave it in the middle of an expression are no variables that `explain` could look at.
+Values that leave it in the middle of an expression are not variables that `explain` could look at.
 Reads the assignments above the user's line backwards from one name; parses, never runs.
 """
 

@@ -156,7 +156,7 @@ class Parameters:
             self._passes.append(_Pass(task.id, now, missing, []))
 
     def cut(self, events: Iterable[Event]) -> None:
-        """CUT events of the log."""
+        """BREAK events of the log."""
         self._cuts.extend(events)
 
     def take(self) -> tuple[list[Fact], list[Missing]]:

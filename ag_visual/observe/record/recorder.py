@@ -24,7 +24,7 @@ from ag_visual.events.clock import perf_counter_ns
 from ag_visual.events.live import LiveBackward, LiveNode, engines
 from ag_visual.events.log import (
     BEGIN,
-    CUT,
+    BREAK,
     HELD,
     LEAF,
     MISSED,
@@ -295,7 +295,7 @@ class Recorder:
 
     def _emit_breaks(self) -> None:
         """Have all told that has left a graph up to now."""
-        if instrument.behind is not None or any(e[0] == CUT for e in self._log.events.copy()):
+        if instrument.behind is not None or any(e[0] == BREAK for e in self._log.events.copy()):
             self.drain()
 
     def losing_tangents(self, since: int) -> None:
@@ -377,7 +377,7 @@ class Recorder:
             nodes = self.encoder.nodes(taken.nodes)
         kinds = columns.by_kind(taken.events)
         names = self.labels.texts(taken.leaves[-1])
-        self.parameters.cut(kinds[CUT])
+        self.parameters.cut(kinds[BREAK])
         facts, missing = self.parameters.take()
         chunk = self.encoder.encode(
             kinds,
