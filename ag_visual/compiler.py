@@ -8,14 +8,14 @@ from typing import Any
 from ag_visual.core.source import warn
 from ag_visual.names import expose as _expose
 
-_told: set[str] = set()
+_warned: set[str] = set()
 
 
-def _tell_once(name: str) -> None:
+def _warn_once(name: str) -> None:
     """A warning at the first use of each name: nothing is compiled."""
-    if name in _told:
+    if name in _warned:
         return
-    _told.add(name)
+    _warned.add(name)
     warn(f"torch.{name} compiles nothing here: the program runs as it is, with the same results.")
 
 
@@ -39,7 +39,7 @@ def compile(
             "Either mode or options can be specified, but both can't be specified at the same time."
         )
     if not disable:
-        _tell_once("compile")
+        _warn_once("compile")
     if model is None:
         return _as_it_is
     if not callable(model):

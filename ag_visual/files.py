@@ -47,7 +47,7 @@ def writing(path: Name) -> Iterator[BinaryIO]:
     Mode and owner of an existing file stay, and the right to write it is asked for; a symbolic
     link stays, and the file that it names is written. Other hard links keep the old content.
 
-    What is no regular file (a device, a pipe), and what cannot be replaced (a folder in which
+    What is not a regular file (a device, a pipe), and what cannot be replaced (a folder in which
     nothing can be made, a mount point), is written as `open` does it.
 
     Raises:

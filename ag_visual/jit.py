@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, Final as Final
 
 from ag_visual import absent as _absent
-from ag_visual.compiler import _tell_once
+from ag_visual.compiler import _warn_once
 from ag_visual.names import expose as _expose
 from ag_visual.nn.module import Module
 
@@ -19,7 +19,7 @@ def script(
     example_inputs: Any = None,
 ) -> Any:
     """The function, class or module itself."""
-    _tell_once("jit.script")
+    _warn_once("jit.script")
     return obj
 
 
@@ -29,7 +29,7 @@ def trace(func: Any, example_inputs: Any = None, *args: Any, **options: Any) -> 
     example_inputs: a tensor or a tuple of arguments; `example_kwarg_inputs` are arguments by name.
     Unlike a trace, what it gives follows the control flow of each call.
     """
-    _tell_once("jit.trace")
+    _warn_once("jit.trace")
     named = options.get("example_kwarg_inputs")
     if named is not None:
         func(**named)
@@ -40,7 +40,7 @@ def trace(func: Any, example_inputs: Any = None, *args: Any, **options: Any) -> 
 
 def trace_module(mod: Module, inputs: dict[str, Any], *args: Any, **options: Any) -> Module:
     """The module itself; each method that `inputs` names is run once on its example."""
-    _tell_once("jit.trace_module")
+    _warn_once("jit.trace_module")
     for name, given in inputs.items():
         called = mod if name == "forward" else getattr(mod, name)
         called(*given if isinstance(given, tuple | list) else (given,))
@@ -49,13 +49,13 @@ def trace_module(mod: Module, inputs: dict[str, Any], *args: Any, **options: Any
 
 def freeze(mod: Module, preserved_attrs: Any = None, optimize_numerics: bool = True) -> Module:
     """The module itself."""
-    _tell_once("jit.freeze")
+    _warn_once("jit.freeze")
     return mod
 
 
 def optimize_for_inference(mod: Module, other_methods: Any = None) -> Module:
     """The module itself."""
-    _tell_once("jit.optimize_for_inference")
+    _warn_once("jit.optimize_for_inference")
     return mod
 
 
@@ -66,7 +66,7 @@ def script_if_tracing(fn: Any) -> Any:
 
 def script_method(fn: Any, _rcb: Any = None) -> Any:
     """The method itself."""
-    _tell_once("jit.script_method")
+    _warn_once("jit.script_method")
     return fn
 
 

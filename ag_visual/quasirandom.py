@@ -94,12 +94,12 @@ class SobolEngine:
         return self
 
     def __repr__(self) -> str:
-        told = [f"dimension={self.dimension}"]
+        options = [f"dimension={self.dimension}"]
         if self.scramble:
-            told.append("scramble=True")
+            options.append("scramble=True")
         if self.seed is not None:
-            told.append(f"seed={self.seed}")
-        return f"{type(self).__name__}({', '.join(told)})"
+            options.append(f"seed={self.seed}")
+        return f"{type(self).__name__}({', '.join(options)})"
 
 
 _expose(__name__)

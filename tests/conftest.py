@@ -106,6 +106,12 @@ def missing(config: pytest.Config) -> str | None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if importlib.util.find_spec("torch") is None:
+        from .oracle import REASON
+
+        for item in items:
+            if item.get_closest_marker("oracle"):
+                item.add_marker(pytest.mark.skip(reason=REASON))
     for item in items:
         if (HERE / "ui") in item.path.parents:
             item.add_marker("ui")

@@ -34,7 +34,7 @@ def plain(value: Any) -> Any:
 def close(seen: Any, expected: Any, path: str = "seen") -> None:
     """Assert that two plain values agree, numbers to six digits."""
     if isinstance(expected, list):
-        assert isinstance(seen, list), f"{path}: {seen!r} is no list like {expected!r}"
+        assert isinstance(seen, list), f"{path}: {seen!r} is not a list like {expected!r}"
         assert len(seen) == len(expected), f"{path}: {seen!r} != {expected!r}"
         for i, (a, b) in enumerate(zip(seen, expected, strict=True)):
             close(a, b, f"{path}[{i}]")

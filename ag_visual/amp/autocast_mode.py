@@ -33,7 +33,7 @@ class autocast:
     torch.bfloat16
 
     Raises:
-        ValueError: the device type is no string.
+        ValueError: the device type is not a string.
         RuntimeError: there is no mixed precision on that type of device.
     """
 

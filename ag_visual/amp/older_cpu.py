@@ -7,7 +7,7 @@ from ag_visual.amp import autocast_mode, grad_scaler
 from ag_visual.core.source import warn
 
 
-def _told(name: str) -> None:
+def _warn(name: str) -> None:
     warn(
         f"`torch.cpu.amp.{name}(args...)` is deprecated. Please use "
         f"`torch.amp.{name}('cpu', args...)` instead.",
@@ -24,7 +24,7 @@ class autocast(autocast_mode.autocast):
         dtype: dtypes.dtype = dtypes.bfloat16,
         cache_enabled: bool = True,
     ) -> None:
-        _told("autocast")
+        _warn("autocast")
         super().__init__("cpu", enabled=enabled, dtype=dtype, cache_enabled=cache_enabled)
 
 
@@ -39,5 +39,5 @@ class GradScaler(grad_scaler.GradScaler):
         growth_interval: int = 2000,
         enabled: bool = True,
     ) -> None:
-        _told("GradScaler")
+        _warn("GradScaler")
         super().__init__("cpu", init_scale, growth_factor, backoff_factor, growth_interval, enabled)

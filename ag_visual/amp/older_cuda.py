@@ -12,7 +12,7 @@ from ag_visual.amp.autocast_mode import _cast as _cast_on
 from ag_visual.core.source import warn
 
 
-def _told(old: str, new: str) -> None:
+def _warn(old: str, new: str) -> None:
     warn(
         f"`torch.cuda.amp.{old}` is deprecated. Please use `torch.amp.{new}` instead.",
         FutureWarning,
@@ -28,7 +28,7 @@ class autocast(autocast_mode.autocast):
         dtype: dtypes.dtype = dtypes.float16,
         cache_enabled: bool = True,
     ) -> None:
-        _told("autocast(args...)", "autocast('cuda', args...)")
+        _warn("autocast(args...)", "autocast('cuda', args...)")
         super().__init__("cuda", enabled=enabled, dtype=dtype, cache_enabled=cache_enabled)
 
 
@@ -43,7 +43,7 @@ class GradScaler(grad_scaler.GradScaler):
         growth_interval: int = 2000,
         enabled: bool = True,
     ) -> None:
-        _told("GradScaler(args...)", "GradScaler('cuda', args...)")
+        _warn("GradScaler(args...)", "GradScaler('cuda', args...)")
         super().__init__(
             "cuda", init_scale, growth_factor, backoff_factor, growth_interval, enabled
         )
@@ -51,7 +51,7 @@ class GradScaler(grad_scaler.GradScaler):
 
 def custom_fwd(fwd: Callable[..., Any] | None = None, *, cast_inputs: Any = None) -> Any:
     """`torch.amp.custom_fwd(..., device_type="cuda")`, by its older name."""
-    _told("custom_fwd(args...)", "custom_fwd(args..., device_type='cuda')")
+    _warn("custom_fwd(args...)", "custom_fwd(args..., device_type='cuda')")
     return functools.partial(autocast_mode.custom_fwd, device_type="cuda")(
         fwd, cast_inputs=cast_inputs
     )
@@ -59,12 +59,12 @@ def custom_fwd(fwd: Callable[..., Any] | None = None, *, cast_inputs: Any = None
 
 def custom_bwd(bwd: Callable[..., Any]) -> Any:
     """`torch.amp.custom_bwd(..., device_type="cuda")`, by its older name."""
-    _told("custom_bwd(args...)", "custom_bwd(args..., device_type='cuda')")
+    _warn("custom_bwd(args...)", "custom_bwd(args..., device_type='cuda')")
     return functools.partial(autocast_mode.custom_bwd, device_type="cuda")(bwd)
 
 
 def _cast(value: Any, dtype: Any) -> Any:
-    _told("autocast_mode._cast(value, dtype)", "autocast_mode._cast(value, 'cuda', dtype)")
+    _warn("autocast_mode._cast(value, dtype)", "autocast_mode._cast(value, 'cuda', dtype)")
     return _cast_on(value, "cuda", dtype)
 
 

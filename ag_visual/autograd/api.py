@@ -329,7 +329,7 @@ def _batched(
     for index, (output, g) in enumerate(zip(outputs, given, strict=True)):
         _check_kind(g)
         if g is None:
-            _seed(output, None, index)  # refuses what is no scalar
+            _seed(output, None, index)  # refuses what is not a scalar
             raise ValueError(
                 "is_grads_batched=True needs grad_outputs, whose first dimension is the batch: "
                 f"expected a Tensor, but grad_output[{index}] is None"

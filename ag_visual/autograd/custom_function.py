@@ -151,7 +151,7 @@ class Function(_SingleLevelFunction):
             if not separate and modes.state.levels:
                 innermost = modes.state.levels[-1]
                 if not innermost.old_form or level not in (None, innermost):
-                    raise function_levels.refuse_old_form(cls)
+                    raise function_levels.old_form_error(cls)
                 if level is not None:
                     return function_levels.pushed_below(cls, args, level)
             if level is not None and level.kind == "vmap":
@@ -261,7 +261,7 @@ def _wrapped(
             results.append(_dirty(cls, ctx, o, number, grows, len(returned)))
         elif not grows:
             results.append(_outside(o, id(o) in inputs))
-            _tell_why(results[-1], ctx, records, fixed=id(o) in fixed)
+            _set_origin(results[-1], ctx, records, fixed=id(o) in fixed)
         else:
             results.append(_grown(ctx, _as_view(o) if id(o) in inputs else o, number, meta))
     _save(ctx, outputs, results, records)
@@ -272,11 +272,11 @@ def _wrapped(
     if records and instrument.sink is not None:
         saved.report_node(ctx)
         names = (argument_name(cls, at) for at in ctx._positions)
-        saved.report_cuts(ctx, zip(names, tensors, strict=True))
+        saved.report_breaks(ctx, zip(names, tensors, strict=True))
     return results[0] if single else tuple(results)
 
 
-def _tell_why(o: Tensor, ctx: BackwardCFunction, records: bool, fixed: bool) -> None:
+def _set_origin(o: Tensor, ctx: BackwardCFunction, records: bool, fixed: bool) -> None:
     """Remember at an output why it has no history, where an input required grad."""
     if not any(ctx.needs_input_grad):
         return

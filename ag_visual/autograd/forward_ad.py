@@ -33,7 +33,7 @@ def enter_dual_level() -> int:
     _open = ForwardLevel(0)
     _current_level = 0
     if instrument.sink is not None:
-        _open.told = ranges.enter_level("forward mode", 1, 0, source.here())
+        _open.range = ranges.enter_level("forward mode", 1, 0, source.here())
     return 0
 
 
@@ -52,8 +52,8 @@ def exit_dual_level(*, level: int | None = None) -> None:
         raise RuntimeError("Dual level must be a positive number.")
     closing, _open, _current_level = _open, None, -1
     closing.close()
-    if closing.told:
-        ranges.leave(closing.told)
+    if closing.range:
+        ranges.leave(closing.range)
 
 
 class UnpackedDualTensor(NamedTuple):

@@ -35,7 +35,7 @@ def level_of(args: tuple[Any, ...]) -> Level | None:
     return level
 
 
-def refuse_old_form(cls: Any) -> RuntimeError:
+def old_form_error(cls: Any) -> RuntimeError:
     return RuntimeError(
         "In order to use an autograd.Function with functorch transforms (vmap, grad, jvp, jacrev, "
         f"...), it must override the setup_context staticmethod. {_MORE}: {cls.__name__}.forward "

@@ -161,10 +161,10 @@ class BackwardCFunction(Node, FunctionCtx):
         arrived = any(g is not None for g in grads)
         results = self._checked(self.apply(*grads))
         if arrived and None in results:
-            self._tell_missed(results)
+            self._report_missed(results)
         return results
 
-    def _tell_missed(self, results: list[Tensor | None]) -> None:
+    def _report_missed(self, results: list[Tensor | None]) -> None:
         edges = zip(self._positions, self.next, results, strict=True)
         missed = {at: edge for at, edge, g in edges if edge is not None and g is None}
         self._missed |= missed.keys()

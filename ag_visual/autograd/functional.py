@@ -196,12 +196,12 @@ def _jacobian(
                 for number, output in enumerate(outputs)
             )
     if kind and instrument.jacobian is not None:
-        _tell(kind, func, points, [jacobians.seq_of(output) for output in outputs], found)
+        _emit(kind, func, points, [jacobians.seq_of(output) for output in outputs], found)
     done = tuple(unpacked(finished(row, create_graph), call.many_inputs) for row in found)
     return unpacked(done, call.many_outputs)
 
 
-def _tell(
+def _emit(
     kind: str, func: Function, points: Any, seqs: list[int | None], blocks: Sequence[Any]
 ) -> None:
     """Tell an observer of a Jacobian."""
@@ -210,7 +210,7 @@ def _tell(
         jacobians.End(name, tuple(x.shape), jacobians.seq_of(x))
         for name, x in zip(names, points, strict=True)
     ]
-    jacobians.tell(kind, func, columns, seqs, blocks)
+    jacobians.emit(kind, func, columns, seqs, blocks)
 
 
 def _rows(
@@ -308,7 +308,7 @@ def _by_columns(
 
     found = forward_jacobian(called, points)
     if kind and instrument.jacobian is not None:
-        _tell(kind, func, points, [None] * len(found), found)
+        _emit(kind, func, points, [None] * len(found), found)
     return unpacked(tuple(unpacked(row, many_inputs) for row in found), many_outputs)
 
 

@@ -38,7 +38,7 @@ _CONSTANT: Final = {
 
 
 def as_tuple(value: Any, what: str, function: str) -> tuple[bool, Tensors]:
-    """Whether it is a tuple, and a tuple in any case. Raises TypeError for what is no Tensor."""
+    """Whether it is a tuple, and a tuple in any case. Raises TypeError for what is not a Tensor."""
     many = isinstance(value, tuple)
     found = value if many else (value,)
     for index, each in enumerate(found):

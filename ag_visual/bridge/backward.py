@@ -62,7 +62,7 @@ class Backward:
     """One backward under way. functions: torch's own node of each that it may run.
 
     While it runs it only notes what arrived where and when; records are made of that by who takes
-    them (`tell_runs`).
+    them (`emit_runs`).
     """
 
     __slots__ = (
@@ -183,7 +183,7 @@ class Backward:
         """Record what has run in this thread: before the next node it may stop for long."""
         if self.log is None:
             return
-        self.tell_runs(self.log)
+        self.emit_runs(self.log)
         with self._lock:
             last = self._open.pop(get_ident(), None)
             if last is not None:
@@ -233,17 +233,17 @@ class Backward:
     def tell_from_now_on(self, log: EventLog | None) -> None:
         """Runs from now on are recorded there, or nowhere."""
         if self.log is not None:
-            self.tell_runs(self.log)
+            self.emit_runs(self.log)
         self.log = log
         if log is not None:
             log.late_runs.append(self)
 
     @property
-    def untold(self) -> int:
+    def pending(self) -> int:
         """How many runs it has no record of yet."""
         return len(self.runs) - self._told
 
-    def tell_runs(self, log: EventLog) -> bool:
+    def emit_runs(self, log: EventLog) -> bool:
         """Record into this log the runs that have ended; whether others are to come."""
         if log is not self.log:
             return False

@@ -34,7 +34,7 @@ from ag_visual.bridge.saved import (
     saved_value,
 )
 from ag_visual.events.live import FIRST, SavedField
-from ag_visual.events.log import CUT, EventLog, HookField, Saved as SavedColumns
+from ag_visual.events.log import BREAK, EventLog, HookField, Saved as SavedColumns
 from ag_visual.events.memory import CallSite
 from ag_visual.events.node_record import sequence
 
@@ -324,7 +324,7 @@ class TorchNode:
             op, cuts = self.cuts
             for at, kind, place, maker, leaf in cuts:
                 how = _argument(op, at), kind, *(place or (None, 0))
-                log.emit((CUT, self.made, self.thread, self.seq, *how, maker, leaf))
+                log.emit((BREAK, self.made, self.thread, self.seq, *how, maker, leaf))
 
     def find_makers(self) -> None:
         """Take down which nodes made what left a graph: those tensors are alive now, or never."""

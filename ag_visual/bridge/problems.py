@@ -33,7 +33,7 @@ from ag_visual.bridge.saved import (
 )
 from ag_visual.core import source
 from ag_visual.core.diagnosis import variable_names
-from ag_visual.core.diagnosis.errors import add_repair, distinct, line_of, lines, tell
+from ag_visual.core.diagnosis.errors import add_repair, distinct, line_of, lines, report
 from ag_visual.errors import SilentWriteWarning
 from ag_visual.events import instrument
 from ag_visual.events.memory import Extent
@@ -100,7 +100,7 @@ def _told(error: RuntimeError, fields: dict[str, Any], note: str) -> None:
     fields["text"] = str(error) + note
     error.fields = fields  # type: ignore[attr-defined]
     error.add_note(note.lstrip("\n"))
-    tell(error)
+    report(error)
 
 
 def _fields(kind: str, name: str, seq: int | None, where: source.Site) -> dict[str, Any]:
@@ -355,7 +355,7 @@ def _silent(
         f"alias with its own version counter): {kind}. The version counter did not see it, so "
         "backward uses the new values and the gradient is silently wrong." + lines(fields)
     )
-    return tell(SilentWriteWarning(text, fields))  # type: ignore[no-any-return]
+    return report(SilentWriteWarning(text, fields))  # type: ignore[no-any-return]
 
 
 # Graphs that were freed, gradients that are no numbers --------------------------------------------

@@ -91,7 +91,7 @@ def choose_port(wanted: int | None) -> int:
     if wanted is None:
         return next(filter(is_free, range(FIRST_PORT, FIRST_PORT + 100)), 0)
     if not 1 <= wanted <= 65535:
-        raise CommandError(f"--port {wanted} is no port: use a number from 1 to 65535")
+        raise CommandError(f"--port {wanted} is not a port: use a number from 1 to 65535")
     if not is_free(wanted):
         raise CommandError(
             f"port {wanted} is taken (another JupyterLab, perhaps). Choose another with --port N, "

@@ -27,16 +27,16 @@ and the tangent of the wrapper. Nodes below such a level have saved the array al
 class ForwardLevel:
     """One level of forward mode, and the tensors that have a tangent at it.
 
-    number: torch's id of the level, which its messages name. told: the range that observers know.
+    number: torch's id of the level, which its messages name. range: what observers know it by.
     since: the number of no node, below those of nodes made while it is open (0: nobody records).
     """
 
-    __slots__ = ("_duals", "number", "open", "since", "told")
+    __slots__ = ("_duals", "number", "open", "since", "range")
 
     def __init__(self, number: int = 0) -> None:
         self.number = number
         self.open = True
-        self.told = 0
+        self.range = 0
         self.since = 0 if instrument.sink is None else next(sequence)
         self._duals: list[weakref.ref[Tensor]] = []
         modes.count_duals(1, number == 0)

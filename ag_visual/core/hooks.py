@@ -39,7 +39,7 @@ class HookTable(OrderedDict[int, Callable[..., Any]]):
 
     def field(self, kind: str, key: int, hook: Callable[..., Any], number: int = 0) -> HookField:
         """What an observer is told of one hook that is, or was, in this table."""
-        return HookField(*told_as(kind, hook), number, key, self.call_sites.get(key))
+        return HookField(*described_as(kind, hook), number, key, self.call_sites.get(key))
 
 
 class RemovableHandle:
@@ -100,7 +100,7 @@ def full_name(hook: Callable[..., Any]) -> str:
     return name if isinstance(name, str) and name else type(hook).__qualname__
 
 
-def told_as(kind: str, hook: Callable[..., Any]) -> tuple[str, str]:
+def described_as(kind: str, hook: Callable[..., Any]) -> tuple[str, str]:
     """Kind and name of a hook for its reader: those of the user's hook that it stands for."""
     if type(hook) is FunctionType and "stands_for" in hook.__dict__:
         return "multi_grad", full_name(hook.__dict__["stands_for"])

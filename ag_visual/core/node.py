@@ -252,7 +252,7 @@ class Node:
         return [None if t is None or t._grad is None else t._grad._array for t in kept]
 
     def value(self) -> Any:
-        """The array of a leaf's variable; this is no leaf."""
+        """The array of a leaf's variable; this is not a leaf."""
         return None
 
     def result(self) -> Any:
@@ -260,15 +260,15 @@ class Node:
         return None
 
     def tangent(self) -> Any:
-        """The tangent of a leaf's variable; this is no leaf."""
+        """The tangent of a leaf's variable; this is not a leaf."""
         return None
 
     def standing(self) -> tuple[int, Any] | None:
-        """A leaf's writes, and the first numbers of its gradient; this is no leaf."""
+        """A leaf's writes, and the first numbers of its gradient; this is not a leaf."""
         return None
 
     def emit_birth(self, log: EventLog) -> None:
-        """Emit into this log what its birth would have told."""
+        """Emit into this log what its birth would have emitted."""
         saved.report_node(self, log)
 
     # Hooks -----------------------------------------------------------------------------------

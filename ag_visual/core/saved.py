@@ -22,7 +22,7 @@ from ag_visual.core.storage import unwritten
 from ag_visual.events import instrument
 from ag_visual.events.clock import perf_counter_ns
 from ag_visual.events.live import SavedField, lanes, whole
-from ag_visual.events.log import CUT, EventLog, Saved
+from ag_visual.events.log import BREAK, EventLog, Saved
 
 NOTHING = False
 """The snapshot of a field that holds nothing (an input left out): there is nothing to free."""
@@ -367,7 +367,7 @@ def origin_of(tensor: Any) -> tuple[Any, ...] | None:
     return origin
 
 
-def report_cuts(node: Any, inputs: Iterable[tuple[str, Any]]) -> None:
+def report_breaks(node: Any, inputs: Iterable[tuple[str, Any]]) -> None:
     """Emit which (name, input) of a node left another graph before they came here."""
     log = instrument.sink
     if log is None:
@@ -384,14 +384,14 @@ def report_cuts(node: Any, inputs: Iterable[tuple[str, Any]]) -> None:
             maker = None if graph is None else graph()
             from_leaf = bool(rest) and graph is None
             facts = (name, kind, *(call_site or (None, 0)), -1 if maker is None else maker.seq)
-            log.emit((CUT, perf_counter_ns(), get_ident(), node.seq, *facts, from_leaf))
+            log.emit((BREAK, perf_counter_ns(), get_ident(), node.seq, *facts, from_leaf))
 
 
 def report_none(node: Any, name: str, backward: Any, edge: Any) -> None:
     """Emit that a backward returned no gradient for an input that wanted one."""
     if instrument.sink is not None:
         facts = (name, "none", *(last_return(backward) or (None, 0)), edge[0].seq, False)
-        instrument.sink.emit((CUT, perf_counter_ns(), get_ident(), node.seq, *facts))
+        instrument.sink.emit((BREAK, perf_counter_ns(), get_ident(), node.seq, *facts))
 
 
 def _describe_saved(kept: Saved, name: str, value: Any, owner: Any, then: Any) -> None:

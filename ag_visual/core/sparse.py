@@ -91,14 +91,14 @@ class SparseTensor(Tensor):
     def detach(self) -> Tensor:
         result = tensor_of(self._array)
         result._store = self._storage
-        self._tell_origin(result, "detach")
+        self._set_origin(result, "detach")
         return result
 
     @property
     def data(self) -> Tensor:
         result = tensor_of(self._array)
         result._store = self._storage.alias()
-        self._tell_origin(result, "data")
+        self._set_origin(result, "data")
         return result
 
     @data.setter

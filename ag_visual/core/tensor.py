@@ -238,10 +238,10 @@ class Tensor(TensorBase):
         result: Tensor = _blank(kind, self._array)
         result._store = self._storage
         result._memory = self._memory
-        self._tell_origin(result, "detach")
+        self._set_origin(result, "detach")
         return result
 
-    def _tell_origin(self, result: Tensor, kind: str) -> None:
+    def _set_origin(self, result: Tensor, kind: str) -> None:
         """Remember at a tensor made from this one why it requires no grad."""
         if self._rg:
             edge = self._edge
@@ -261,7 +261,7 @@ class Tensor(TensorBase):
                 "these gradients. To fix this error, please refer to the Optimizer.zero_grad() "
                 "function in torch/optim/optimizer.py as a reference."
             )
-        self._tell_origin(self, "detach_")
+        self._set_origin(self, "detach_")
         if self._rg:
             # A new object: who saved this looks again, and views without history at their base.
             self._storage.snapshot = (*self._storage.snapshot,)
@@ -279,7 +279,7 @@ class Tensor(TensorBase):
         result: Tensor = _blank(Tensor, self._array)
         result._store = self._storage.alias()
         result._memory = self._memory
-        self._tell_origin(result, "data")
+        self._set_origin(result, "data")
         return result
 
     @data.setter

@@ -77,17 +77,21 @@ def set_device(device: Any) -> None:
 
 def get_device_properties(device: Any = None) -> Any:
     """Name, `major` and `minor` capability, `total_memory` (bytes), `multi_processor_count`."""
-    told = _properties(device)
-    name = told["name"].decode() if isinstance(told["name"], bytes) else str(told["name"])
+    properties = _properties(device)
+    name = (
+        properties["name"].decode()
+        if isinstance(properties["name"], bytes)
+        else str(properties["name"])
+    )
     return SimpleNamespace(
         name=name,
-        major=told["major"],
-        minor=told["minor"],
-        total_memory=told["totalGlobalMem"],
-        multi_processor_count=told["multiProcessorCount"],
-        L2_cache_size=told["l2CacheSize"],
-        warp_size=told["warpSize"],
-        max_threads_per_multi_processor=told["maxThreadsPerMultiProcessor"],
+        major=properties["major"],
+        minor=properties["minor"],
+        total_memory=properties["totalGlobalMem"],
+        multi_processor_count=properties["multiProcessorCount"],
+        L2_cache_size=properties["l2CacheSize"],
+        warp_size=properties["warpSize"],
+        max_threads_per_multi_processor=properties["maxThreadsPerMultiProcessor"],
     )
 
 
@@ -98,8 +102,8 @@ def _properties(device: Any) -> Any:
 
 def get_device_capability(device: Any = None) -> tuple[int, int]:
     """The compute capability of a GPU: (major, minor)."""
-    told = _properties(device)
-    return told["major"], told["minor"]
+    properties = _properties(device)
+    return properties["major"], properties["minor"]
 
 
 def is_bf16_supported(including_emulation: bool = True) -> bool:

@@ -1,4 +1,4 @@
-"""Arguments that are no tensors: what each takes follows from the annotation of its parameter.
+"""Arguments that are not tensors: what each takes follows from the annotation of its parameter.
 
 `bool`, `int`, `float`, `DType`, `SomeDims` (one int or several), `Sizes` (several), and `| None`.
 Used by the wrappers of ops and composites, and by op files for what their signatures cannot say.

@@ -145,7 +145,7 @@ def pair_samples(
 
 
 def binary_errors(make: Any) -> Iterator[ErrorSample]:
-    """Shapes that do not broadcast, and an argument that is no tensor."""
+    """Shapes that do not broadcast, and an argument that is not a tensor."""
     yield ErrorSample((make((2, 3)), make((4,))), RuntimeError, "must match the size of tensor")
     yield ErrorSample((make((2, 3)), "text"), TypeError, "must be Tensor")
 

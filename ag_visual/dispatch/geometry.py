@@ -13,7 +13,7 @@ from ag_visual.arrays.backend import backend_of, of_namespace
 from ag_visual.core import saved, view
 from ag_visual.core.level import hollow, not_batched
 from ag_visual.core.tensor import Tensor
-from ag_visual.dispatch.memory import line_of, memory_of, place_of, reach, row_major
+from ag_visual.dispatch.memory import line_of, memory_of, offset_of, reach, row_major
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -144,10 +144,10 @@ def _in_memory(array: Any, self: Any) -> Any:
     return made
 
 
-def resize(tensor: Tensor, shape: tuple[int, ...], place: int | None = None) -> None:
+def resize(tensor: Tensor, shape: tuple[int, ...], offset: int | None = None) -> None:
     """Give a tensor another size, in its memory where that is large enough.
 
-    Elements keep their places in memory, the first one `place`. A tensor that needs more memory
+    Elements keep their places in memory, the first one at `offset`. A tensor that needs more memory
     than it has gets new one, with its elements copied; a view cannot. It looks from then on at
     what it has grown, or shrunk, to: so does its gradient.
     """
@@ -156,13 +156,13 @@ def resize(tensor: Tensor, shape: tuple[int, ...], place: int | None = None) -> 
     array = tensor._array
     # What a smaller size left over is still there.
     memory = memory_of(tensor)
-    place = place_of(tensor) if place is None else place
-    here = line_of(memory, array)[place:]
+    offset = offset_of(tensor) if offset is None else offset
+    here = line_of(memory, array)[offset:]
     needed = math.prod(shape)
     if needed <= here.size:
         new, seen = here[:needed].reshape(shape), tensor._view
         if seen is not None:
-            tensor._view = _resized(tensor, seen, shape, place)
+            tensor._view = _resized(tensor, seen, shape, offset)
         tensor._exchange(new, memory)
         return
     if tensor._view is not None:
@@ -175,9 +175,9 @@ def resize(tensor: Tensor, shape: tuple[int, ...], place: int | None = None) -> 
     tensor._exchange(larger.reshape(shape))
 
 
-def _resized(self: Tensor, seen: view.View, shape: tuple[int, ...], place: int) -> view.View:
-    """How a view looks into its base once it has another size, from the same place on."""
-    args = geometry("resize_", self, shape, row_major(shape), place)
+def _resized(self: Tensor, seen: view.View, shape: tuple[int, ...], offset: int) -> view.View:
+    """How a view looks into its base once it has another size, from the same offset on."""
+    args = geometry("resize_", self, shape, row_major(shape), offset)
     step = seen.op.table.of("as_strided_from")
     found = view.View(seen.base, seen, step, args, seen.snapshot, seen.meta, self._array)
     found.own, found.made, found.apart = seen.own, seen.made, seen.apart

@@ -87,7 +87,7 @@ def run_inplace(op: Op, variant: str, args: list[Any]) -> Tensor:
             saved.guard(node, name)
         if instrument.sink is not None:
             saved.report_node(node)
-            saved.report_cuts(node, ((name, values[name]) for name in op.diff_inputs))
+            saved.report_breaks(node, ((name, values[name]) for name in op.diff_inputs))
         rebase(target, node)
         for name in results if modes.state.saved_hooks else ():
             if getattr(node, f"s_{name}") is not None:

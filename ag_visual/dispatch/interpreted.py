@@ -278,13 +278,13 @@ def run(op: Op, args: list[Any]) -> Any:
         if any(edge is not None for edge in edges) or borrows(op, values):
             make_node(op, values, arguments, outputs, edges)
     if op.rules and outputs and not outputs[0]._rg and (record_grad or modes.special):
-        _tell_origin(op, values, outputs, record_grad)
+        _set_origin(op, values, outputs, record_grad)
     if op.view and kind is Tensor:
         link_views(op, values[op.params[0]], arguments, outputs)
     return _package(op, outputs)
 
 
-def _tell_origin(op: Op, values: dict[str, Any], outputs: list[Any], record_grad: bool) -> None:
+def _set_origin(op: Op, values: dict[str, Any], outputs: list[Any], record_grad: bool) -> None:
     """Remember why results of inputs that require grad don't."""
     if not borrows(op, values):
         return
@@ -354,7 +354,7 @@ _OF_BOOLS = (numpy.dtype(numpy.int8), numpy.dtype(numpy.float16))
 
 
 def _check_numbers(op: Op, arguments: dict[str, Any]) -> None:
-    """Say which argument is no number though its default is one."""
+    """Say which argument is not a number though its default is one."""
     for name, value in arguments.items():
         default = op.signature.parameters[name].default
         if isinstance(default, NUMBERS) and not isinstance(value, NUMBERS):

@@ -49,20 +49,20 @@ def line_of(memory: Any, like: Any = None) -> Any:
     return line.view("u1")[before : before + count * item].view(like.dtype)
 
 
-def place_of(tensor: Tensor) -> int:
+def offset_of(tensor: Tensor) -> int:
     """The storage offset, that of a view without elements included.
 
     NumPy lets an empty part of a dimension begin where the dimension does: what is before the part
     is told by the steps of the view.
     """
-    place = tensor.storage_offset()
+    offset = tensor.storage_offset()
     if tensor._array.size or tensor._view is None:
-        return place
+        return offset
     for step in tensor._view.chain():
         dim, before, count = _part(step.op, step.args)
         if before and not count:
-            place += before * step.seen.strides[dim] // tensor._array.itemsize
-    return place
+            offset += before * step.seen.strides[dim] // tensor._array.itemsize
+    return offset
 
 
 def _part(op: Any, args: Any) -> tuple[int, int, int]:

@@ -257,7 +257,7 @@ def make_node(
         setattr(node, f"h_{name}", _fact(values[owner], what))
     if instrument.sink is not None and not inplace:
         saved.report_node(node)
-        saved.report_cuts(node, ((name, values[name]) for name in op.diff_inputs))
+        saved.report_breaks(node, ((name, values[name]) for name in op.diff_inputs))
     return node
 
 

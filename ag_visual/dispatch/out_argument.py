@@ -19,7 +19,7 @@ from ag_visual.core.source import warn
 from ag_visual.core.tensor import Tensor, before_write, wrote
 from ag_visual.dispatch.dtype_errors import in_macros
 from ag_visual.dispatch.geometry import resize
-from ag_visual.dispatch.memory import place_of
+from ag_visual.dispatch.memory import offset_of
 from ag_visual.dispatch.memory_overlap import check_internal_overlap, check_operand_overlap, shared
 from ag_visual.errors import type_name
 
@@ -86,7 +86,7 @@ def into(
             "on out= or view ops. Leave out=: a mapped function returns its results."
         )
     if modes.duals and modes.forward_enabled():
-        _refuse_duals(name, [*targets, *args, *kwargs.values()])
+        _check_no_duals(name, [*targets, *args, *kwargs.values()])
     if modes.grad_enabled() and any(target.requires_grad for target in targets):
         raise _not_differentiable(name)
     # As in torch, mixed precision casts nothing for a call that says where its result goes.
@@ -166,7 +166,7 @@ def _as_it_will_be(target: Tensor, shape: tuple[int, ...]) -> Tensor:
     if target._view is None or target._array.shape == shape:
         return target
     grown = target.detach()
-    resize(grown, shape, place_of(target))
+    resize(grown, shape, offset_of(target))
     return grown
 
 
@@ -177,7 +177,7 @@ def _not_differentiable(name: str) -> RuntimeError:
     )
 
 
-def _refuse_duals(name: str, given: list[Any]) -> None:
+def _check_no_duals(name: str, given: list[Any]) -> None:
     """Nobody would write the tangent of an out."""
     for each in given:
         for x in each if isinstance(each, (tuple, list)) else (each,):

@@ -188,8 +188,8 @@ class Op:
     "nn.functional", "torch special.psi" (default: "torch" where it is public; `linalg_qr` and
     `special_i1` are `linalg.qr` and `special.i1`)."""
     out: bool | str = DERIVED
-    """Whether it takes `out=` (default: an op that is no view does); words say how torch treats it
-    where that does not follow: "casts check_overlap" (see out_argument.WORDS)."""
+    """Whether it takes `out=` (default: an op that is not a view does); words say how torch treats
+    it where that does not follow: "casts check_overlap" (see out_argument.WORDS)."""
     namedtuple: str | None = None
     """torch's name of the named tuple of its results."""
     doc: str | None = DERIVED
@@ -377,7 +377,7 @@ class Op:
     def _rule(self, key: tuple[str, ...], function: Callable[..., Any]) -> Rule:
         for name in key:
             if name not in self.params:
-                raise TypeError(f"op {self.name!r}: a rule for {name!r}, which is no parameter")
+                raise TypeError(f"op {self.name!r}: a rule for {name!r}, which is not a parameter")
         return Rule(function, key, self._requests(function))
 
     def _jvp(self, rules: dict[str, Any]) -> dict[str, Any]:

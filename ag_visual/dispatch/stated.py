@@ -43,13 +43,13 @@ class Same:
         (name,) = batch.tensors
         known = {**batch.values, "slices": batch.size, "rank": batch.rank(name)}
 
-        def told(value: Any) -> Any:
+        def value_of(value: Any) -> Any:
             return (
                 value(*[known[each] for each in requests_of(value)]) if callable(value) else value
             )
 
-        changed = {each: told(value) for each, value in self.arguments.items()}
-        x = batch.padded(name, known["rank"] + told(self.pads or 0))
+        changed = {each: value_of(value) for each, value in self.arguments.items()}
+        x = batch.padded(name, known["rank"] + value_of(self.pads or 0))
         if self.name:
             return batch.on(self.name)(x, **changed)
         return batch.run(**{name: x, **changed})

@@ -39,7 +39,7 @@ class Raw:
 
     traced = False
     # Nobody is told of what ops run on arrays: a rule may multiply them without a call.
-    untold = True
+    unobserved = True
 
     def __init__(self, xp: Any) -> None:
         self.xp = xp
@@ -97,7 +97,7 @@ class Traced:
 
     xp = None
     traced = True
-    untold = False
+    unobserved = False
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         if name in composites:

@@ -152,7 +152,7 @@ class Question:
 
 def _finite(given: Any, name: str) -> float:
     if isinstance(given, (str, bool)):
-        raise ValueError(f"{name}: {given!r} is no number; name the choices, or give a number")
+        raise ValueError(f"{name}: {given!r} is not a number; name the choices, or give a number")
     if not math.isfinite(value := float(given)):
         raise ValueError(f"{name} should be finite, but is {value}")
     return value

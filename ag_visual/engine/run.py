@@ -111,7 +111,7 @@ def _execute(task: GraphTask) -> list[Any]:
             _choose(task, task.inputs)
         task.ranks = None if nodes.renumbered is None else ranks_of(counts)
         if instrument.sink is not None:
-            _tell_begin(instrument.sink, task)
+            _emit_begin(instrument.sink, task)
         task.streams = None if modes.streams is None else Streams(modes.streams)
         # `full_loop` times nodes, and goes from stream to stream.
         task.plain = task.ranks is None and instrument.spans is None and task.streams is None
@@ -149,12 +149,12 @@ def _execute(task: GraphTask) -> list[Any]:
                 state.__dict__.update(kept)
             errors.set(numpy_errors)
             if instrument.sink is not None or instrument.end is not None:
-                _tell_end(task)
+                _emit_end(task)
         except Exception:
             raise
         except BaseException:
             errors.set(numpy_errors)
-            _tell_end(task)  # an interrupt: observers count on being told
+            _emit_end(task)  # an interrupt: observers count on being told
             raise
     if task.inputs is None:
         return []
@@ -234,7 +234,7 @@ def running() -> GraphTask | None:
     return task  # type: ignore[no-any-return]
 
 
-def _tell_begin(sink: EventLog, task: GraphTask) -> None:
+def _emit_begin(sink: EventLog, task: GraphTask) -> None:
     """Tell observers that a backward begins."""
     code, lasti = task.call_site or _NOWHERE
     starts = tuple([edge[0].seq for edge in task.starts])
@@ -243,7 +243,7 @@ def _tell_begin(sink: EventLog, task: GraphTask) -> None:
     sink.emit((BEGIN, now, *begun))
 
 
-def _tell_end(task: GraphTask) -> None:
+def _emit_end(task: GraphTask) -> None:
     """Tell observers that a backward has ended."""
     sink = instrument.sink
     if sink is not None:

@@ -60,7 +60,7 @@ def names_of(function: Callable[..., Any], arguments: Sequence[int], sizes: Sequ
     return found
 
 
-def tell(
+def emit(
     kind: str,
     function: Callable[..., Any],
     columns: Sequence[End],

@@ -118,7 +118,7 @@ class LiveNode(Protocol):
         """The array of the tangent that a leaf's variable has now; None of other nodes."""
 
     def emit_birth(self, log: EventLog) -> None:
-        """Emit into this log what its birth would have told."""
+        """Emit into this log what its birth would have emitted."""
 
 
 class Runnable(LiveNode, Protocol):

@@ -1,6 +1,6 @@
 """What a program did while somebody records: lists of numbers, strings, shapes, weak references.
 
-Never a tensor, a node or an array. Why these are no tuples: docs/notes/events.
+Never a tensor, a node or an array. Why these are not tuples: docs/notes/events.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ag_visual.events.clock import perf_counter_ns
 from ag_visual.events.memory import CallSite
 from ag_visual.events.node_record import FORMAT, NodeSchema, NodeStreams, node_record, row
 
-BEGIN, END, HOOK, RANGE, CUT, PAUSE, ODD, HELD, MISSED = range(9)
+BEGIN, END, HOOK, RANGE, BREAK, PAUSE, ODD, HELD, MISSED = range(9)
 
 Event = tuple[Any, ...]
 # What is rare, as a tuple. The kind first; t in perf_counter_ns.
@@ -25,7 +25,7 @@ Event = tuple[Any, ...]
 #   END   t, thread, task, name of the error or ''
 #   HOOK  t, thread, seq, task, kind, hook's name, output, handle's id (-1: none), code and lasti of
 #         where it was added, effect, factor, error; before and after: |g|^2, min, max, NaNs, infs
-#   CUT   t, thread, seq, input's name, how it left the graph, code and lasti of where, seq of the
+#   BREAK   t, thread, seq, input's name, how it left the graph, code and lasti of where, seq of the
 #         node that made what it was taken from (-1: unknown), that was a leaf
 #   PAUSE t, thread, task, since: a backward that was stopped goes on
 #   ODD   t, thread, task, seq, name of what it saved, that is its own output, elements, and how
@@ -90,17 +90,17 @@ class LateNode(Protocol):
     """A node that makes its record when somebody takes what is in the log."""
 
     def emit_birth(self, log: EventLog) -> None:
-        """Emit into this log what its birth would have told."""
+        """Emit into this log what its birth would have emitted."""
 
 
 class LateRuns(Protocol):
     """A backward that makes the records of its runs when somebody takes what is in the log."""
 
     @property
-    def untold(self) -> int:
+    def pending(self) -> int:
         """How many runs it has no record of yet."""
 
-    def tell_runs(self, log: EventLog) -> bool:
+    def emit_runs(self, log: EventLog) -> bool:
         """Record into this log the runs that have ended; whether others are to come."""
 
 
@@ -192,13 +192,13 @@ class EventLog:
         first = key, made or perf_counter_ns(), thread or get_ident(), node.seq
         put(record.pack(*row(first, [seq for seq, _ in edges], numbers)))
 
-    def tell_late(self) -> None:
+    def emit_late(self) -> None:
         """Make the records that were put off, to which other threads go on adding.
 
         Runs first: the nodes of all of them are in `late` by then.
         """
         for task in self.late_runs[:]:
-            if not task.tell_runs(self):
+            if not task.emit_runs(self):
                 self.late_runs.remove(task)
         waiting = self.late[:]
         for node in waiting:
@@ -208,12 +208,12 @@ class EventLog:
     @property
     def nodes_waiting(self) -> int:
         """How many nodes are in it."""
-        told = sum([len(stream.records) for stream in list(self.nodes.values())])
-        return told + len(self.leaves) // LEAF + len(self.late)
+        emitted = sum([len(stream.records) for stream in list(self.nodes.values())])
+        return emitted + len(self.leaves) // LEAF + len(self.late)
 
     @property
     def waiting(self) -> int:
         """How many records are in it."""
-        told = len(self.runs) // RUN + len(self.writes) // WRITE
-        untold = sum([task.untold for task in self.late_runs])
-        return len(self.events) + self.nodes_waiting + told + untold
+        emitted = len(self.runs) // RUN + len(self.writes) // WRITE
+        pending = sum([task.pending for task in self.late_runs])
+        return len(self.events) + self.nodes_waiting + emitted + pending

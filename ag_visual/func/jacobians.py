@@ -20,7 +20,7 @@ from ag_visual.func.vmap import Mapped, vmap
 from ag_visual.utils._pytree import TreeSpec, tree_flatten, tree_unflatten
 
 
-def _refuse_complex(what: str, leaves: list[Any]) -> None:
+def _check_real(what: str, leaves: list[Any]) -> None:
     for index, leaf in enumerate(leaves):
         if isinstance(leaf, Tensor) and leaf.is_complex():
             raise RuntimeError(
@@ -87,7 +87,7 @@ def jacrev(
         found = vjp_of_taped(taped, has_aux)
         output, pull = found[:2]
         inputs, in_spec = tree_flatten(chosen(args, numbers))
-        _refuse_complex("jacrev", inputs)
+        _check_real("jacrev", inputs)
         outputs, out_spec = tree_flatten(output)
 
         def rows(units: list[Tensor]) -> list[Tensor]:
@@ -106,7 +106,7 @@ def jacrev(
         if instrument.jacobian is not None:
             made = tree_flatten(taped.output[0] if has_aux else taped.output)[0]
             ends = [edge and edge[0].seq for edge in taped.edges]
-            _tell(
+            _emit(
                 "jacrev", func, args, numbers, ([jacobians.seq_of(x) for x in made], ends), blocks
             )
         result = _nested(blocks, out_spec, in_spec)
@@ -115,7 +115,7 @@ def jacrev(
     return wrapped
 
 
-def _tell(
+def _emit(
     kind: str,
     func: Callable[..., Any],
     args: tuple[Any, ...],
@@ -129,7 +129,7 @@ def _tell(
     inputs = tree_flatten(chosen(args, numbers))[0]
     ends = zip(jacobians.names_of(func, places, sizes), inputs, seqs[1], strict=True)
     columns = [jacobians.End(name, tuple(x.shape), seq) for name, x, seq in ends]
-    jacobians.tell(kind, func, columns, seqs[0], blocks)
+    jacobians.emit(kind, func, columns, seqs[0], blocks)
 
 
 def _nested(blocks: list[list[Tensor]], out_spec: TreeSpec, in_spec: TreeSpec) -> Any:
@@ -165,7 +165,7 @@ def _by_columns(
         numbers = checked_argnums(argnums, len(args))
         selected = chosen(args, numbers)
         inputs, in_spec = tree_flatten(selected)
-        _refuse_complex("jacfwd", inputs)
+        _check_real("jacfwd", inputs)
         kept: list[Any] = []
 
         def partial_call(*chosen_inputs: Any) -> Any:
@@ -195,7 +195,7 @@ def _by_columns(
             )
         if instrument.jacobian is not None:
             seqs: list[int | None] = [None] * len(outputs)
-            _tell(kind, func, args, numbers, (seqs, [jacobians.seq_of(x) for x in inputs]), blocks)
+            _emit(kind, func, args, numbers, (seqs, [jacobians.seq_of(x) for x in inputs]), blocks)
         result = _nested(blocks, out_spec, in_spec)
         return (result, aux) if has_aux else result
 

@@ -34,7 +34,7 @@ class Taped:
     """A call whose inputs a level has followed: its outputs, and how they lead to the inputs."""
 
     def __init__(self, func: Callable[..., Any], args: tuple[Any, ...], argnums: Argnums) -> None:
-        _refuse_saved_hooks()
+        _check_no_saved_hooks()
         level = self.level = Level("grad")
         given = lifted(level, chosen(args, argnums), True)
         leaves, self.spec = tree_flatten(given)
@@ -78,7 +78,7 @@ def _zeros(value: Tensor) -> Tensor:
     return zeros
 
 
-def _refuse_saved_hooks() -> None:
+def _check_no_saved_hooks() -> None:
     if modes.state.saved_hooks or modes.state.mutation is not None:
         raise RuntimeError(NO_SAVED_HOOKS)
 

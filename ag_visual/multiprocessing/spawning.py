@@ -113,11 +113,11 @@ class ProcessContext:
         process, errors = self.processes[index], self._errors[index]
         pid, code = int(process.pid), int(process.exitcode)
         try:
-            told = errors.recv() if errors.poll() else None
+            trace = errors.recv() if errors.poll() else None
         except EOFError:
-            told = None
-        if told is not None:
-            text = f"\n\n-- Process {index} terminated with the following error:\n{told}"
+            trace = None
+        if trace is not None:
+            text = f"\n\n-- Process {index} terminated with the following error:\n{trace}"
             return ProcessRaisedException(text, index, pid)
         if code < 0:
             name = signal.Signals(-code).name

@@ -281,7 +281,7 @@ class SparseAdam(Optimizer):
         self.state[p] = state = {"step": 0, "exp_avg": zeros(plain), "exp_avg_sq": zeros(plain)}
         return state
 
-    def _change(self, p: Tensor, grad: Tensor, group: Group, place: Any = None) -> None:
+    def _change(self, p: Tensor, grad: Tensor, group: Group, call_site: Any = None) -> None:
         if not is_sparse(grad):
             raise RuntimeError(
                 "SparseAdam does not support dense gradients, please consider Adam instead"

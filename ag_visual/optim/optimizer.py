@@ -282,7 +282,7 @@ class Optimizer:
         self.state[p] = state
         return state
 
-    def _change(self, p: Tensor, grad: Tensor, group: Group, place: Any) -> None:
+    def _change(self, p: Tensor, grad: Tensor, group: Group, call_site: Any) -> None:
         """One step of one parameter, on arrays."""
         array, g = p._array, grad._array
         if array.shape != g.shape:
@@ -307,7 +307,7 @@ class Optimizer:
         if instrument.sink is not None:
             wrote(p, self._label)
         else:
-            p._storage.wrote(self._label, place, p._array)
+            p._storage.wrote(self._label, call_site, p._array)
         if self.by_parts and array.dtype.kind == "c":
             real = namespace.view_as_real
             parts = {k: real(a) if a.dtype.kind == "c" else a for k, a in held.items()}
@@ -323,7 +323,7 @@ class Optimizer:
                 self.state[p] = state = {**known, **fresh}
         if state:
             for value in state.values():
-                value._storage.wrote(self._label, place, value._array)
+                value._storage.wrote(self._label, call_site, value._array)
 
     def _change_sparse(self, p: Tensor, g: Coo, group: Group) -> None:
         """One step of one parameter, of which only some rows have a gradient."""
@@ -502,7 +502,7 @@ def _step(self: Optimizer, closure: Callable[[], Any] | None = None) -> Any:
     if closure is not None:
         with enable_grad():
             loss = closure()
-    place = source.here()
+    call_site = source.here()
     for group in self.param_groups:
         if group.get("weight_decay") and "weight_decay" not in self.defaults:
             group = {**group, "weight_decay": 0}  # an option that this rule does not have
@@ -539,9 +539,9 @@ def _step(self: Optimizer, closure: Callable[[], Any] | None = None) -> Any:
             ):
                 self._change_traced(p, grad, group)
             else:
-                self._change(p, grad, group, place)
+                self._change(p, grad, group, call_site)
         if given:
-            step_together(self, group, given, place)
+            step_together(self, group, given, call_site)
     return loss
 
 

@@ -363,8 +363,8 @@ class Adafactor(Optimizer):
             return {"variance": zeros(p)}
         return {"row_var": zeros(p[..., :1]), "col_var": zeros(p[..., :1, :])}
 
-    def _change(self, p: Tensor, grad: Tensor, group: Group, place: Any) -> None:
-        super()._change(p, grad, _left(group), place)
+    def _change(self, p: Tensor, grad: Tensor, group: Group, call_site: Any) -> None:
+        super()._change(p, grad, _left(group), call_site)
 
     def _change_traced(self, p: Tensor, grad: Tensor, group: Group) -> None:
         super()._change_traced(p, grad, _left(group))

@@ -54,26 +54,26 @@ def fits(p: Tensor, grad: Tensor, each: bool) -> bool:
     )
 
 
-def step_together(optimizer: Any, group: dict[str, Any], given: list[Any], place: Any) -> None:
+def step_together(optimizer: Any, group: dict[str, Any], given: list[Any], call_site: Any) -> None:
     """One step of the parameters of a group: pairs of one and its gradient, all of which fit.
 
-    place: the call site in the user's code, for what the storages remember.
+    call_site: the line in the user's code, for what the storages remember.
     """
     if not optimizer.keeps and not group.get("momentum"):
-        _step_without_state(optimizer, group, given, place)
+        _step_without_state(optimizer, group, given, call_site)
         return
     if len({id(p._storage) for p, _ in given}) < len(given):  # they look into one another
         for p, grad in given:
-            optimizer._change(p, grad, group, place)
+            optimizer._change(p, grad, group, call_site)
         return
     kinds: dict[Any, list[Arrays]] = {}
     states, numbers, label = optimizer.state, optimizer.numbers, optimizer._label
-    told = instrument.sink is not None
+    observed = instrument.sink is not None
     for p, grad in given:
         state = states.get(p)
         if not state:
             if not optimizer.keeps:  # the rule makes its state of the gradient
-                optimizer._change(p, grad, group, place)
+                optimizer._change(p, grad, group, call_site)
                 continue
             state = optimizer._begun(p, group)
         if modes.special:
@@ -90,13 +90,13 @@ def step_together(optimizer: Any, group: dict[str, Any], given: list[Any], place
             else:
                 held.append(value._array)
         # Counted first: an interrupt must not leave a write that nobody knows of.
-        if told:
+        if observed:
             wrote(p, label)
         else:
-            p._storage.wrote(label, place, array)
+            p._storage.wrote(label, call_site, array)
         for value in state.values():
             store = value._store
-            (value._storage if store is FRESH else store).wrote(label, place, value._array)
+            (value._storage if store is FRESH else store).wrote(label, call_site, value._array)
         entry = (array, grad._array, *held, *known)
         key = array.dtype, n, tuple(state), tuple([x.item() for x in known])
         kinds.setdefault(key, []).append(entry)
@@ -106,20 +106,20 @@ def step_together(optimizer: Any, group: dict[str, Any], given: list[Any], place
 
 
 def _step_without_state(
-    optimizer: Any, group: dict[str, Any], given: list[Any], place: Any
+    optimizer: Any, group: dict[str, Any], given: list[Any], call_site: Any
 ) -> None:
     """The same for a rule that keeps nothing: to join parameters would cost what it saves."""
-    label, told, special = optimizer._label, instrument.sink is not None, modes.special
+    label, observed, special = optimizer._label, instrument.sink is not None, modes.special
     update, same = optimizer.update, not (group["maximize"] or group.get("weight_decay"))
     for p, grad in given:
         if special:
             before_write(p)
         array, g = p._array, grad._array
-        if told:
+        if observed:
             wrote(p, label)
         else:
             store = p._store
-            (p._storage if store is FRESH else store).wrote(label, place, array)
+            (p._storage if store is FRESH else store).wrote(label, call_site, array)
         update(raw_numpy, array, g if same else decayed(array, g, group), {}, group, 0.0)
 
 

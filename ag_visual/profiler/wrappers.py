@@ -238,7 +238,7 @@ class TimedNamespace:
     """The ops on arrays of one library, each of which tells when it ran."""
 
     traced = False
-    untold = False
+    unobserved = False
 
     def __init__(self, raw: Any) -> None:
         self.xp = raw.xp

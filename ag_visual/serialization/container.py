@@ -99,18 +99,18 @@ def read(file: Any, name: str) -> tuple[dict[str, numpy.ndarray[Any, Any]], dict
     What the header says is compared with the length of the file before memory is taken for it.
 
     Raises:
-        FormatError: the file is no safetensors file, or is cut off or damaged.
+        FormatError: the file is not a safetensors file, or is cut off or damaged.
     """
     left = files.size_left(file)
     head = bytes(files.read_up_to(file, 8))
     if len(head) < 8:
-        raise FormatError(f"{name} is no safetensors file: it has {len(head)} bytes")
+        raise FormatError(f"{name} is not a safetensors file: it has {len(head)} bytes")
     (length,) = struct.unpack("<Q", head)
     most = _MOST if left is None else min(_MOST, left - 8)
     text = bytes(files.read_up_to(file, length)) if length <= most else b""
     if not text.startswith(b"{"):
         raise FormatError(
-            f"{name} is no safetensors file, or is cut off: its header would have {length} bytes"
+            f"{name} is not a safetensors file, or is cut off: its header would have {length} bytes"
         )
     try:
         header = json.loads(text)
@@ -123,7 +123,7 @@ def read(file: Any, name: str) -> tuple[dict[str, numpy.ndarray[Any, Any]], dict
     except FormatError as error:
         raise FormatError(f"{name} cannot be read: {error}") from None
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
-        raise FormatError(f"{name} is no safetensors file: its header cannot be read") from error
+        raise FormatError(f"{name} is not a safetensors file: its header cannot be read") from error
     end = 0
     for entry in entries:
         start, stop = entry.place
@@ -160,7 +160,7 @@ class _Entry:
 
 def _size(value: Any) -> int:
     if type(value) is not int or value < 0:
-        raise TypeError(f"{value!r} is no size")
+        raise TypeError(f"{value!r} is not a size")
     return value
 
 

@@ -139,13 +139,13 @@ class Known:
     def called(self, function: Any, args: Any) -> Any:
         """What a function gives for these arguments."""
         if type(args) is not tuple:
-            raise FormatError("it has arguments that are no tuple")
+            raise FormatError("it has arguments that are not a tuple")
         maker = self._makers.get(function) if _is_name(function) else None
         if maker is not None:
             return maker(*args)
         if is_allowed(function):
             return function(*args)
-        raise FormatError(f"it calls {type(function).__name__!r}, which is no function")
+        raise FormatError(f"it calls {type(function).__name__!r}, which is not a function")
 
     def created(self, cls: Any, args: Any) -> Any:
         """A new object of a class, without its `__init__`."""

@@ -134,7 +134,7 @@ class Unpickler:
     def _stack_global(self) -> None:
         name, module = self._pop(), self._pop()
         if type(name) is not str or type(module) is not str:
-            raise FormatError("it has a global name that is no text")
+            raise FormatError("it has a global name that is not text")
         self._push(self._known.named(module, name))
 
     def _reduce(self) -> None:

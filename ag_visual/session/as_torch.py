@@ -170,7 +170,7 @@ class _Again:
         return install, ()
 
 
-def _told_to_install(name: str) -> dict[str, Any]:
+def _preparation_data(name: str) -> dict[str, Any]:
     """What Python tells a new process, and that `torch` is this package there."""
     return {**_prepared(name), PACKAGE: _Again()}
 
@@ -193,7 +193,7 @@ def install() -> None:
         sys.meta_path.insert(0, _finder)
     if _AGAIN not in start.before_main:
         start.before_main.append(_AGAIN)
-    spawn.get_preparation_data = _told_to_install
+    spawn.get_preparation_data = _preparation_data
 
 
 def uninstall() -> None:
@@ -202,7 +202,7 @@ def uninstall() -> None:
         sys.meta_path.remove(_finder)
     if _AGAIN in start.before_main:
         start.before_main.remove(_AGAIN)
-    if spawn.get_preparation_data is _told_to_install:
+    if spawn.get_preparation_data is _preparation_data:
         spawn.get_preparation_data = _prepared
     if isinstance(sys.modules.get(ALIAS), AliasModule):
         for name in [each for each in sys.modules if f"{each}.".startswith(f"{ALIAS}.")]:
@@ -235,7 +235,7 @@ def is_ours(alias: str) -> bool:
         return False
     try:
         return importlib.util.find_spec(own_name(alias)) is not None
-    except ModuleNotFoundError:  # a parent that is no package
+    except ModuleNotFoundError:  # a parent that is not a package
         return False
 
 

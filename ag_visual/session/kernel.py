@@ -62,7 +62,7 @@ def _attach_kernel(shell: Any, kernel: Any, cells: Cells) -> None:
     # Also before a page is there: a cell that imports this package may call backward() at once.
     session.watch_newest(os.environ.get(WATCH) != "off")
     session.namespace = lambda: shell.user_ns
-    _tell_problems_of_cells(session, shell, cells)
+    _report_problems_of_cells(session, shell, cells)
     loop = getattr(kernel, "io_loop", None)
     if loop is not None:
         session.when_idle = loop.add_callback
@@ -79,7 +79,7 @@ def _attach_kernel(shell: Any, kernel: Any, cells: Cells) -> None:
         _announce(kernel, session.id)
 
 
-def _tell_problems_of_cells(session: Session, shell: Any, cells: Cells) -> None:
+def _report_problems_of_cells(session: Session, shell: Any, cells: Cells) -> None:
     """In which cell a problem occurs, and which cells run through."""
 
     def after(result: Any) -> None:

@@ -322,7 +322,7 @@ class Gate:
             raise KeyboardInterrupt("the backward that waited to stop was interrupted")
         finally:
             self.waiting -= 1
-            _tell_pause(task.id, since)
+            _emit_pause(task.id, since)
             self._changed()
 
     def _pause(self, task: LiveBackward, node: LiveNode, grads: list[Any]) -> list[Any] | None:
@@ -353,7 +353,7 @@ class Gate:
             return list(self.paused.grads) if self.paused.edited else grads
         finally:
             self.paused = self._turn = None
-            _tell_pause(task.id, since)
+            _emit_pause(task.id, since)
             self.arm()
             if self._step is None:  # else the next pause is told in a moment, without a flicker
                 self._changed()
@@ -406,7 +406,7 @@ class Gate:
         self._resume()
 
 
-def _tell_pause(task: int, since: int) -> None:
+def _emit_pause(task: int, since: int) -> None:
     """Tell who records or profiles that this thread stood still from `since` until now."""
     now, thread = perf_counter_ns(), threading.get_ident()
     sink, spans = instrument.sink, instrument.spans

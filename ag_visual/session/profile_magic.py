@@ -133,7 +133,7 @@ def _profiled(shell: Any, options: argparse.Namespace, code: str) -> None:
         shell.user_ns[options.keep] = found
     if result.error_in_exec is not None:
         print("The profile as far as it came:")
-    _told(shell, report.text(found, options))
+    _show_table(shell, report.text(found, options))
     if options.output:
         try:
             report.save(found, options.output, options, _title(code))
@@ -152,7 +152,7 @@ def _in_notebook(shell: Any) -> bool:
     return getattr(shell, "kernel", None) is not None
 
 
-def _told(shell: Any, table: str) -> None:
+def _show_table(shell: Any, table: str) -> None:
     """The table; in a notebook with lines that are scrolled where they are too long, not broken."""
     if not _in_notebook(shell):
         print(table, end="")

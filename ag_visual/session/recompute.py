@@ -240,7 +240,7 @@ def _input(
     if value is not None:
         return value
     if edge is not None:
-        found = _told_below(edge, DEEPEST)
+        found = _known_below(edge, DEEPEST)
         if found is not None:
             return found
         shape = meta_of(edge)[0]
@@ -261,7 +261,7 @@ def _input(
     )
 
 
-def _told_below(edge: Any, depth: int) -> Any:
+def _known_below(edge: Any, depth: int) -> Any:
     """The tensor that flowed along an edge: a leaf, a saved result, or computed again."""
     below, number = edge[:2]
     if isinstance(below, AccumulateGrad):
@@ -280,7 +280,7 @@ def _told_below(edge: Any, depth: int) -> Any:
         values: dict[str, Any] = {}
         for name, lower in dict(edges_by_name(below)).items():
             if kept.get(name) is None and lower is not None:
-                values[name] = _told_below(lower, depth - 1)
+                values[name] = _known_below(lower, depth - 1)
                 if values[name] is None:
                     return None
         if any(name in op.lists for name in op.diff_inputs):

@@ -40,9 +40,9 @@ class Runs:
 
         One that is larger than all that may be kept is not, and leaves the others alone.
         """
-        nodes, told = recording.count("nodes"), recording.count("tasks")
+        nodes, rows = recording.count("nodes"), recording.count("tasks")
         size = recording.weight
-        if told == 0 or size > self._limit:
+        if rows == 0 or size > self._limit:
             return
         kept = self._kept[:-1] if goes_on else self._kept
         self._count += 1
@@ -50,7 +50,7 @@ class Runs:
             "number": self._count,
             "name": recording.name,
             "nodes": nodes,
-            "passes": (told + 1) // 2,  # a row for the begin and one for the end
+            "passes": (rows + 1) // 2,  # a row for the begin and one for the end
         }
         self._set([*kept, Run(listed, recording, size)])
 

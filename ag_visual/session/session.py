@@ -119,7 +119,7 @@ class Session:
         self._lock = threading.RLock()
         self._wake = Bell()
         self._hurry = Bell()
-        self._told_end = -ENDS_SECONDS  # when the end of a backward was last told at once
+        self._end_sent = -ENDS_SECONDS  # when the end of a backward was last sent at once
         self._thread: threading.Thread | None = None
         self._closed = False
         self._running: set[int] = set()  # the ids of backwards that run now, in all threads
@@ -200,9 +200,9 @@ class Session:
         try:
             self.recorder.began(task, sys._getframe(1))
             if self.recorder.unwatched:
-                self._told_too_large()
+                self._report_too_large()
             if self.followers.data and (self.recorder.on or self.gate.armed):
-                self._tell_followers(task)
+                self._notify_followers(task)
             if self._keeps_numbers(task):
                 found = [*scopes_of(sys._getframe(1)), self.namespace()]
                 if self.numbers.began(task, found):
@@ -219,7 +219,7 @@ class Session:
         small = len(task.counts) <= MOST_NODES and all(map(runs, task.counts))
         return watched and small and self.numbers.may_watch()
 
-    def _tell_followers(self, task: LiveBackward) -> None:
+    def _notify_followers(self, task: LiveBackward) -> None:
         for follower in list(self.followers):
             try:
                 follower.began(task)
@@ -251,7 +251,7 @@ class Session:
         except Exception as error:
             self._failed(error)
 
-    def _told_too_large(self) -> None:
+    def _report_too_large(self) -> None:
         """The newest backward was not watched: the reader of an empty panel is told why."""
         nodes, self.recorder.unwatched = self.recorder.unwatched, 0
         text = f"A backward pass of {nodes:,} nodes is watched only when asked for: press Record."
@@ -262,8 +262,8 @@ class Session:
     def _ended_now(self) -> None:
         """Who looks wants to see a backward as soon as it is over; a training loop runs on."""
         now = time.monotonic()
-        if now - self._told_end >= ENDS_SECONDS:
-            self._told_end = now
+        if now - self._end_sent >= ENDS_SECONDS:
+            self._end_sent = now
             self.hurry()
 
     def _add_problem(self, error: BaseException, fields: dict[str, Any]) -> None:

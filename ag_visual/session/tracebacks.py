@@ -55,11 +55,11 @@ def users_frames(whole: TracebackType, interrupted: bool = False) -> tuple[Trace
     last = len(ours) - 1 - ours[::-1].index(True) if True in ours else -1
     after = traces[last + 1 :]
     if after:  # of a user's hook or module, or of what a kernel calls
-        told = not all(source.is_of_arrays(each) for each in after)
+        explained = not all(source.is_of_arrays(each) for each in after)
     else:
         passed = traces[-1].tb_frame.f_code in source.passing
-        told = interrupted or passed or source.ends_in_raise(traces[-1])
-    if last < 0 or not told or all(ours):
+        explained = interrupted or passed or source.ends_in_raise(traces[-1])
+    if last < 0 or not explained or all(ours):
         return whole, 0
     shown: TracebackType | None = None
     for each, inside in zip(reversed(traces), reversed(ours), strict=True):

@@ -149,8 +149,8 @@ def _pairs(actual: Any, expected: Any, rules: _Rules, path: tuple[Any, ...]) -> 
     both = (actual, expected)
     if all(isinstance(each, Sequence) and not isinstance(each, str) for each in both):
         if len(actual) != len(expected):
-            told = f"{len(actual)} != {len(expected)}"
-            raise _Mismatch(f"The length of the sequences mismatch: {told}", path)
+            lengths = f"{len(actual)} != {len(expected)}"
+            raise _Mismatch(f"The length of the sequences mismatch: {lengths}", path)
         for at, (left, right) in enumerate(zip(actual, expected, strict=True)):
             yield from _pairs(left, right, rules, (*path, at))
     elif all(isinstance(each, Mapping) for each in both):
@@ -274,12 +274,12 @@ def _differences(left: Any, right: Any, matches: Any, rtol: float, atol: float) 
     difference = (left - right).abs()
     relative = difference / right.abs()
     if not matches.ndim:
-        told = [f"Expected {right.item()} but got {left.item()}."]
+        lines = [f"Expected {right.item()} but got {left.item()}."]
         words = ("Absolute", "Relative")
         subject = "Scalars"
     else:
         total, wrong = matches.numel(), int((~matches).sum())
-        told = [f"Mismatched elements: {wrong} / {total} ({wrong / total:.1%})"]
+        lines = [f"Mismatched elements: {wrong} / {total} ({wrong / total:.1%})"]
         words = ("Greatest absolute", "Greatest relative")
         subject = "Tensor-likes"
     for word, values, allowed in zip(words, (difference, relative), (atol, rtol), strict=True):
@@ -290,5 +290,5 @@ def _differences(left: Any, right: Any, matches: Any, rtol: float, atol: float) 
             index = tuple(int(i) for i in numpy.unravel_index(at, tuple(matches.shape)))
             place = f" at index {index}"
         limit = "" if equal else f" (up to {allowed} allowed)"
-        told.append(f"{word} difference: {values[at].item()}{place}{limit}")
-    return f"{subject} are not {'equal' if equal else 'close'}!\n\n" + "\n".join(told)
+        lines.append(f"{word} difference: {values[at].item()}{place}{limit}")
+    return f"{subject} are not {'equal' if equal else 'close'}!\n\n" + "\n".join(lines)

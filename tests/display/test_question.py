@@ -96,7 +96,7 @@ def test_a_choice_is_one_of_those_that_stand_there() -> None:
     ("given", "told"),
     [
         (dict(answer=float("nan")), "answer should be finite"),
-        (dict(answer="six"), "'six' is no number"),
+        (dict(answer="six"), "'six' is not a number"),
         (dict(answer=6, replies={6.01: "x"}), "6.01 is the right answer"),
         (dict(answer="a", choices=["a"]), "at least two texts"),
         (dict(answer="a", choices=["a", "a"]), "all different"),

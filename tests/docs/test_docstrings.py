@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import doctest
-import importlib
+import importlib.util
 import pkgutil
 import warnings
 from types import ModuleType
@@ -14,14 +14,18 @@ from ..groups import each
 
 # Modules that need what this machine may lack, or that act when they are imported.
 APART = {"ag_visual.__main__", "ag_visual.arrays.cupy", "ag_visual.utils.tensorboard"}
+BY_EXTRA = {"torch": "ag_visual.bridge.", "numba": "ag_visual.arrays.kernels.compiled."}
+"""What imports a package that an extra brings."""
 
 
 def modules() -> list[str]:
     """Every module of the package that can be imported here."""
+    missing = [own for name, own in BY_EXTRA.items() if importlib.util.find_spec(name) is None]
     found = [
         module.name
         for module in pkgutil.walk_packages(ag_visual.__path__, "ag_visual.")
         if module.name not in APART and "node_modules" not in module.name
+        if not f"{module.name}.".startswith(tuple(missing))
     ]
     return ["ag_visual", *sorted(found)]
 

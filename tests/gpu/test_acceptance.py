@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 
 
@@ -18,6 +20,7 @@ def ran(*words: str, before: str = "") -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
 
 
+@pytest.mark.oracle
 def test_all_checks_hold_on_the_stand_in() -> None:
     found = ran("--stand-in", "--every", "60")
     assert found.returncode == 0, found.stdout + found.stderr

@@ -89,7 +89,7 @@ TRANSFORMS: dict[str, Callable[[Callable[[Any], Any], Any], Any]] = {
 def refusing(pattern: str, call: Callable[[], Any]) -> None:
     """A call that must raise, with a text that the pattern matches.
 
-    (Not pytest.raises: what it raises itself is no finding to hypothesis, which would stop there.)
+    (Not pytest.raises: what it raises is not a finding to hypothesis, which would stop there.)
     """
     try:
         call()

@@ -291,7 +291,7 @@ def _call_before_try(patch: pytest.MonkeyPatch) -> str:
 
 
 def _end_told_once(patch: pytest.MonkeyPatch) -> str:
-    original = engine._tell_end
+    original = engine._emit_end
     told = set()
 
     def tell(task: Any) -> None:
@@ -300,7 +300,7 @@ def _end_told_once(patch: pytest.MonkeyPatch) -> str:
             _work()
             original(task)
 
-    patch.setattr(engine, "_tell_end", tell)
+    patch.setattr(engine, "_emit_end", tell)
     return "watched"
 
 

@@ -1,4 +1,4 @@
-"""Arguments that are no tensors: every form that torch takes is taken, every other one refused.
+"""Arguments that are not tensors: every form that torch takes is taken, every other one refused.
 
 Each form is given to each method and function, most of which it does not fit; torch says which.
 """

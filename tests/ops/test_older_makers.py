@@ -82,7 +82,7 @@ def test_files_that_cannot_be_mapped_are_told_and_left_alone(tmp_path: Path) -> 
     os.mkfifo(tmp_path / "pipe")
     for place in ("/dev/null", str(tmp_path / "pipe"), str(tmp_path)):
         for shared in (True, False):
-            with pytest.raises(RuntimeError, match="is no plain file"):
+            with pytest.raises(RuntimeError, match="is not a plain file"):
                 ag.from_file(place, shared=shared, size=3)
     with pytest.raises(RuntimeError, match="size is a number of elements, but is -1"):
         ag.from_file(str(path), size=-1)

@@ -96,5 +96,6 @@ def test_what_torch_gives_or_refuses(use: Any) -> None:
     assert told[0] == told[1]
 
 
+@pytest.mark.oracle
 def test_every_name_of_torchs_is_there() -> None:
     assert {n for n in dir(torch) if n.startswith("_foreach_")} == foreach.NAMES

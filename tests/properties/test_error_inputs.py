@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.oracle, pytest.mark.filterwarnings("ignore")]
 
 NUMBER = "a number is taken where torch wants a Tensor"
 DUNDERS = "__radd__ __rand__ __rmod__ __rmul__ __ror__ __rpow__ __rsub__ __rxor__"
-NO_TENSOR = "the method of a number that is no Tensor: torch's is a slot of a C type"
+NO_TENSOR = "the method of a number that is not a Tensor: torch's is a slot of a C type"
 BOTH = "atan2 fmax fmin gcd heaviside hypot lcm ldexp logaddexp logical_and logical_or logical_xor"
 FIRST = "copysign eq fmod ge gt le lt ne rsub"
 # Calls that differ, by name and place in torch's list; a reason that no longer holds fails.

@@ -100,25 +100,42 @@ def test_extreme_values_as_torch(op: Op) -> None:
     wanted = op.diff_inputs if differentiable(op) else ()
     ours = {n: from_array(a.copy(), n in wanted) for n, a in arrays.items()}
     out = run(op, {**plain, **ours})[0]
-    theirs = {n: torch.tensor(a, requires_grad=n in wanted) for n, a in arrays.items()}
-    positional, keyword = arguments(op, {**plain, **theirs})
-    expected = listed(function(*positional, **keyword))[0]
-    close(host(out), expected.numpy(force=True), op.name, 1e-6, 1e-12)
+    forth, back = (theirs_of(op, function, plain, arrays, wanted, way) for way in (1, -1))
+    close(host(out), forth[0], op.name, 1e-6, 1e-12)
     if not out.requires_grad:
         return
-    for arriving in (1.0, INF):
+    for arriving, *answers in zip((1.0, INF), forth[1], back[1], strict=True):
         out.backward(ag.full_like(out, arriving), retain_graph=True)
-        expected.backward(torch.full_like(expected, arriving), retain_graph=True)
         for name, leaf in ours.items():
-            wanted, theirs[name].grad = theirs[name].grad, None
             found, leaf.grad = leaf.grad, None
-            if wanted is not None:
-                # At NaN torch's own answer depends on the place: vectors and their rest differ.
+            exact, other = (each.get(name) for each in answers)
+            if exact is not None:
                 known = ~numpy.any([numpy.isnan(a) for a in arrays.values()], axis=0)
-                exact = wanted.numpy(force=True)
-                known &= ~numpy.isnan(exact)
+                known &= numpy.isclose(exact, other, 1e-6, 1e-12)
                 told = f"gradient of {name} for {arriving}"
                 close(host(found)[known], exact[known], told, 1e-6, 1e-12)
+
+
+def theirs_of(
+    op: Op, function: Any, plain: Any, arrays: Any, wanted: Any, way: int
+) -> tuple[Any, list[dict[str, Any]]]:
+    """torch's values, and its gradients for 1 and infinity, with the elements from the front (1) or
+    from the back (-1): where they are NaN or zero, its answer depends on whether the element is in
+    one of its vectors or in what is left after them.
+    """
+    leaves = {
+        n: torch.tensor(a[::way].copy(), requires_grad=n in wanted) for n, a in arrays.items()
+    }
+    positional, keyword = arguments(op, {**plain, **leaves})
+    result = listed(function(*positional, **keyword))[0]
+    gradients: list[dict[str, Any]] = []
+    for arriving in (1.0, INF) if result.requires_grad else ():
+        result.backward(torch.full_like(result, arriving), retain_graph=True)
+        grads = {n: leaf.grad for n, leaf in leaves.items() if leaf.grad is not None}
+        gradients.append({n: g.numpy(force=True)[::way] for n, g in grads.items()})
+        for leaf in leaves.values():
+            leaf.grad = None
+    return result.numpy(force=True)[::way], gradients or [{}, {}]
 
 
 SQUARES: dict[str, Any] = {

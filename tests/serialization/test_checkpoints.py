@@ -431,7 +431,7 @@ def tensor(offset: int, size: int, stride: int, count: int = 2) -> bytes:
         (b"\x80\x02t.", "out of order"),
         (b"\x80\x02.", "out of order"),
         (b"\x80\x02]K\x01K\x02b.", "sets the state"),
-        (b"\x80\x02K\x01)R.", "no function"),
+        (b"\x80\x02K\x01)R.", "not a function"),
         (b"\x80\x02c__builtin__\nbytearray\n\x8a\x05\x00\x00\x00\x00\x02\x85R.", "are none"),
         (b"\x80\x02c__builtin__\ngetattr\n.", r"GLOBAL builtins\.getattr"),
         (b"\x80\x02ctorch\nload\n.", r"GLOBAL torch\.load"),

@@ -99,7 +99,7 @@ def test_a_profile_of_ours_opens_and_one_that_is_cut_says_so(lab: Lab, folder: P
     expect(linear.get_by_role("cell").nth(2)).to_have_text("6")
     lab.screenshot("timeline_ours")
     expect(opened(lab, "cut.agprof").locator(".agv-timing-notices")).to_contain_text("cut short")
-    expect(opened(lab, "letter.agprof").get_by_role("alert")).to_contain_text("no Chrome trace")
+    expect(opened(lab, "letter.agprof").get_by_role("alert")).to_contain_text("not a Chrome trace")
 
 
 MODEL = """\

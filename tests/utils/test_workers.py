@@ -26,6 +26,9 @@ from tests.utils.datasets import Numbers, Rows, Seen, facts
 
 CHECKOUT = str(Path(__file__).resolve().parents[2])
 
+# From 3.12 on Python warns of a fork beside other threads, which a test before may have left.
+pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork:DeprecationWarning")
+
 if hasattr(torch, "utils"):
 
     class TorchNumbers(torch.utils.data.IterableDataset):  # type: ignore[misc]
@@ -206,12 +209,12 @@ def test_what_cannot_be_sent_is_used_here_and_told_once() -> None:
 def test_a_recording_says_once_that_workers_are_no_part_of_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(workers, "_told", set())
+    monkeypatch.setattr(workers, "_warned", set())
     monkeypatch.setattr(worker.instrument, "gate", lambda *given: given[-1])
     with pytest.warns(UserWarning, match="not recorded"):
         list(loader(ag, Seen(), multiprocessing_context="fork"))
     with warnings.catch_warnings():
-        warnings.simplefilter("error")
+        warnings.simplefilter("error", UserWarning)
         list(loader(ag, Seen(), multiprocessing_context="fork"))
 
 

@@ -21,7 +21,7 @@ from ag_visual.autograd.gradcheck.problem import (
 from ag_visual.autograd.gradcheck.second import Backward, drawn
 from ag_visual.autograd.gradcheck.sparse import check_dense, of_dense
 from ag_visual.core import source
-from ag_visual.core.diagnosis.errors import tell
+from ag_visual.core.diagnosis.errors import report
 from ag_visual.core.source import warn
 from ag_visual.core.tensor import Tensor
 
@@ -101,7 +101,7 @@ def gradcheck(
         if raise_exception:
             error.fields.setdefault("kind", "gradcheck")
             error.fields.setdefault("where", source.resolve_call_site(source.here()))
-            tell(error)
+            report(error)
             raise
         return False
     return True

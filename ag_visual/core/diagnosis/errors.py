@@ -30,7 +30,7 @@ from ag_visual.events import instrument
 SHOWN_WRITES = 3
 
 
-def tell(error: Any) -> Any:
+def report(error: Any) -> Any:
     """Report a structured error to the observer, and return it for raising."""
     if instrument.problem is not None:
         instrument.problem(error, error.fields)
@@ -280,7 +280,7 @@ def modified(node: Any, name: str, storage: Any, then: tuple[int, int]) -> Autog
         )
     text += lines(fields)
     fields["text"] = text
-    return tell(InplaceError(text, fields))  # type: ignore[no-any-return]
+    return report(InplaceError(text, fields))  # type: ignore[no-any-return]
 
 
 def written_around(node: Any, name: str, storage: Any, then: tuple[int, int]) -> AutogradError:
@@ -293,7 +293,7 @@ def written_around(node: Any, name: str, storage: Any, then: tuple[int, int]) ->
         f"{node.name()} saved it, and its version is still {then[0]}. Probably a NumPy array that "
         "shares its memory was written." + lines(fields)
     )
-    return tell(InplaceError(text, fields))  # type: ignore[no-any-return]
+    return report(InplaceError(text, fields))  # type: ignore[no-any-return]
 
 
 def warn_silent(node: Any, name: str, storage: Any, then: tuple[int, int]) -> None:
@@ -307,7 +307,7 @@ def warn_silent(node: Any, name: str, storage: Any, then: tuple[int, int]) -> No
         "not see it, so backward uses the new values and the gradient is silently wrong."
         + lines(fields)
     )
-    warn(tell(SilentWriteWarning(text, fields)))
+    warn(report(SilentWriteWarning(text, fields)))
 
 
 def _fields(kind: str, name: str, seq: int | None, saved_name: str = "") -> dict[str, Any]:
@@ -350,7 +350,7 @@ def freed_graph(node: Any) -> AutogradError:
     if fields["repair"]:
         text += f"\n  repair          {fields['repair']['text']}"
     fields["text"] = text
-    return tell(FreedGraphError(text, fields))  # type: ignore[no-any-return]
+    return report(FreedGraphError(text, fields))  # type: ignore[no-any-return]
 
 
 def detached(node: Any, name: str, tensor: Any) -> AutogradError:
@@ -367,7 +367,7 @@ def detached(node: Any, name: str, tensor: Any) -> AutogradError:
         "Trying to use a saved tensor that has been detached in-place, i.e. with .detach_(). This "
         "is not supported, please use out-of-place `.detach()` instead." + lines(fields)
     )
-    return tell(AutogradError(text, fields))  # type: ignore[no-any-return]
+    return report(AutogradError(text, fields))  # type: ignore[no-any-return]
 
 
 def _inplace_fields(kind: str, tensor: Any, op: str) -> dict[str, Any]:
@@ -386,7 +386,7 @@ def leaf_inplace(tensor: Any, op: str, *, view: bool, used: bool = False) -> Aut
     text = f"{what} Variable that requires grad {verb} in an in-place operation."
     text += line_of("written at", where, f"({op})") + lines(fields)
     fields["text"] = text
-    return tell(LeafInplaceError(text, fields))  # type: ignore[no-any-return]
+    return report(LeafInplaceError(text, fields))  # type: ignore[no-any-return]
 
 
 def view_inplace(tensor: Any, op: str, message: str, made: Any) -> AutogradError:
@@ -402,7 +402,7 @@ def view_inplace(tensor: Any, op: str, message: str, made: Any) -> AutogradError
         text += line_of("used at     ", where)
     text += lines(fields)
     fields["text"] = text
-    return tell(ViewInplaceError(text, fields))  # type: ignore[no-any-return]
+    return report(ViewInplaceError(text, fields))  # type: ignore[no-any-return]
 
 
 def cannot_be_saved() -> RuntimeError:

@@ -79,8 +79,8 @@ def _of_module(
 
 def _extra(module: Any) -> str:
     """What this package's own modules say of themselves."""
-    told = type(module).extra_repr
-    return str(told(module)) if source.inside[told.__code__.co_filename] else "..."
+    describe = type(module).extra_repr
+    return str(describe(module)) if source.inside[describe.__code__.co_filename] else "..."
 
 
 def _module_between(frame: FrameType | None, user: FrameType) -> Any:

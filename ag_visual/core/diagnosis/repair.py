@@ -11,7 +11,7 @@ import textwrap
 from typing import Final, NamedTuple
 
 from ag_visual.core.diagnosis.source_rewrite import (
-    Place,
+    SourceLocation,
     as_detached,
     as_out_of_place,
     assignment,
@@ -82,8 +82,8 @@ def repair(
     'out = out + h'
     """
     try:
-        write = Place(write_text, write_line, write_source, write_lineno)
-        save = Place(save_text, save_line, save_source, save_lineno)
+        write = SourceLocation(write_text, write_line, write_source, write_lineno)
+        save = SourceLocation(save_text, save_line, save_source, save_lineno)
         if kind == "leaf-inplace":
             return _leaf(write, module)
         if kind == "view-inplace":
@@ -106,7 +106,7 @@ def _quoted(code: str) -> str:
 # One function per kind of problem, in the order of the dispatch above.
 
 
-def _leaf(write: Place, module: str) -> Repair:
+def _leaf(write: SourceLocation, module: str) -> Repair:
     code, shown = None, f"with {module}.no_grad(): ..."
     statement = write.statement
     if statement is not None and not is_block(statement):
@@ -122,7 +122,7 @@ def _leaf(write: Place, module: str) -> Repair:
     )
 
 
-def _view(write: Place, module: str) -> Repair:
+def _view(write: SourceLocation, module: str) -> Repair:
     view, chain = inplace_chain(write)
     loop = next((node for node in reversed(write.around) if isinstance(node, ast.For)), None)
     base = iterated(loop, view) if loop and view else None
@@ -145,7 +145,7 @@ def _view(write: Place, module: str) -> Repair:
     )
 
 
-def _second_backward(save: Place, fail: Place) -> Repair:
+def _second_backward(save: SourceLocation, fail: SourceLocation) -> Repair:
     state = _carried_state(save)
     start = _start_of(save, state[0]) if len(state) == 1 else None
     if start is not None:
@@ -189,7 +189,7 @@ def _listed(names: list[str]) -> str:
     return " and ".join(map(_quoted, names)) + (" carries" if len(names) == 1 else " carry")
 
 
-def _silent(write: Place, leaf: bool) -> Repair:
+def _silent(write: SourceLocation, leaf: bool) -> Repair:
     if leaf:
         what = _quoted(write.text) if write.text else "The write"
         return Repair(
@@ -211,7 +211,12 @@ def _silent(write: Place, leaf: bool) -> Repair:
 
 
 def _modified(
-    save: Place, write: Place, write_op: str, name: str | None, leaf: bool, module: str
+    save: SourceLocation,
+    write: SourceLocation,
+    write_op: str,
+    name: str | None,
+    leaf: bool,
+    module: str,
 ) -> Repair | None:
     statement = write.statement
     step = _is_optimizer_step(write)
@@ -250,7 +255,7 @@ def _modified(
     )
 
 
-def _weights(save: Place, write: Place, step: bool) -> Repair:
+def _weights(save: SourceLocation, write: SourceLocation, step: bool) -> Repair:
     """Weights were changed (by an optimizer, or by hand) that a backward still needs."""
     state = _carried_state(save)
     if state and save.loop is not None and write.lineno in _lines_of(save.loop):
@@ -281,7 +286,7 @@ def _lines_of(node: ast.stmt) -> range:
     return range(node.lineno, (node.end_lineno or node.lineno) + 1)
 
 
-def _viewed_base(write: Place) -> tuple[str, int] | None:
+def _viewed_base(write: SourceLocation) -> tuple[str, int] | None:
     """`la` where the statement writes `row` after `row = la[t]`, and the line of that.
 
     Chains are followed to their beginning: `flat = y.view(-1); tail = flat[6:]` lead to `y`.
@@ -304,7 +309,11 @@ def _viewed_base(write: Place) -> tuple[str, int] | None:
 
 
 def _item_write(
-    save: Place, write: Place, name: str | None, line: int = 0, module: str = "torch"
+    save: SourceLocation,
+    write: SourceLocation,
+    name: str | None,
+    line: int = 0,
+    module: str = "torch",
 ) -> Repair:
     target = subscript_target(write.statement)
     table = ast.unparse(indexed_root(target)) if target is not None else name or "x"
@@ -331,7 +340,7 @@ def _item_write(
     )
 
 
-def _fills_own_table(save: Place, write: Place, table: str) -> bool:
+def _fills_own_table(save: SourceLocation, write: SourceLocation, table: str) -> bool:
     """A loop assigns `table[i]` from values that were read out of `table`."""
     statement = write.statement
     loop = write.loop
@@ -346,7 +355,7 @@ def _fills_own_table(save: Place, write: Place, table: str) -> bool:
     return bool(save.expression is not None and names_in(save.expression) & aliases)
 
 
-def _cloned_at_save(save: Place, table: str) -> str | None:
+def _cloned_at_save(save: SourceLocation, table: str) -> str | None:
     """`b = a.sigmoid().clone()` where the saving line bound the name that was written."""
     statement = save.statement
     if not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
@@ -361,14 +370,14 @@ def _cloned_at_save(save: Place, table: str) -> str | None:
     return f"{table} = {value}.clone()"
 
 
-def _is_optimizer_step(write: Place) -> bool:
+def _is_optimizer_step(write: SourceLocation) -> bool:
     method = method_call(write.expression) or method_call(
         write.statement.value if isinstance(write.statement, ast.Expr) else None
     )
     return method is not None and method[1] == "step"
 
 
-def _detached_alias(write: Place) -> Repair | None:
+def _detached_alias(write: SourceLocation) -> Repair | None:
     """`c = out.detach(); c.zero_()`, and `out.detach().zero_()`: same memory, so copy it."""
     statement = write.statement
     receiver: ast.expr | None = None
@@ -405,14 +414,14 @@ def _ends_in_detach(node: ast.expr) -> bool:
     return method is not None and method[1] == "detach"
 
 
-def _start_of(save: Place, name: str) -> str | None:
+def _start_of(save: SourceLocation, name: str) -> str | None:
     """The number that a sum over iterations begins with, before the loop."""
     loop = save.loop
     value = save.value_of(name, before=loop.lineno) if loop is not None else None
     return ast.unparse(value) if isinstance(value, ast.Constant) else None
 
 
-def _carried_state(save: Place) -> list[str]:
+def _carried_state(save: SourceLocation) -> list[str]:
     """The names that a loop computes from their own values of the iteration before."""
     for node in statements(save.loop) if save.loop else ():
         if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):

@@ -35,7 +35,7 @@ _OPERATORS: Final[dict[str, type[ast.operator]]] = {
 }
 
 
-class Place:
+class SourceLocation:
     """One place in the source: the expression, its statement, the loops around it."""
 
     def __init__(self, text: str, line: str, source: str, lineno: int) -> None:
@@ -226,7 +226,7 @@ def assignment(target: ast.expr, value: ast.expr) -> str:
     return f"{ast.unparse(target)} = {ast.unparse(value)}"
 
 
-def inplace_chain(write: Place) -> tuple[str | None, ast.expr | None]:
+def inplace_chain(write: SourceLocation) -> tuple[str | None, ast.expr | None]:
     """The name a chain like `t.sub_(m).div_(s)` begins with, and the chain."""
     statement = write.statement
     if isinstance(statement, ast.AugAssign):
@@ -356,7 +356,7 @@ def written_target(call: ast.Call) -> ast.Name | ast.Attribute | None:
     return written if isinstance(written, ast.Name | ast.Attribute) else None
 
 
-def in_list(write: Place) -> str | None:
+def in_list(write: SourceLocation) -> str | None:
     """`rows[0] = rows[0].mul(2)` for `rows[0].mul_(2)`, where `rows` is a Python list."""
     call = written_call(write.statement)
     node: ast.expr | None = call

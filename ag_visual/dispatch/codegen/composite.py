@@ -122,7 +122,7 @@ def _bound_source(
         named = f"dict({', '.join(by_name)})"
         call = f"into({name!r}, out, body, (namespace, {plain}), {named}, False, out_words)"
         lines.add(1, f"if out is not None: return {call}")
-    # What is no tensor shows when the body asks it for something that tensors have.
+    # What is not a tensor shows when the body asks it for something that tensors have.
     known = ", ".join(f"{n!r}: {n}" for n in parameters)
     if "cast" in scope:
         on = "modes.special and modes.state.autocast is not None"

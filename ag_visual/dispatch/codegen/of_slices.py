@@ -238,12 +238,12 @@ def _on_arrays(op: Op, rule: Sliced, scope: dict[str, Any], lines: Writer) -> No
     known |= {f"has_{name}": f"l_{name}" for name in op.inputs}
     known |= {"F": "raw", "slices": "_level.size"}
     add(1, f"if {' and '.join(plain)}:")
-    add(2, "_told = errors.get()")
+    add(2, "_numpy_errors = errors.get()")
     add(2, "try:")
     add(3, "errors.set(IGNORE)")
     add(3, f"r = rule({', '.join(known[name] for name in rule.requests)})")
     add(2, "except Exception: return MISS")
-    add(2, "finally: errors.set(_told)")
+    add(2, "finally: errors.set(_numpy_errors)")
     add(2, "if type(r) is not ndarray: r = asarray(r)")
     add(2, "low = blank_tensor()")
     add(2, "low._array = r")
@@ -274,14 +274,14 @@ def _by_rule(op: Op, level: Level, grad: bool, values: dict[str, Any], has: dict
         cut: list[Any] = []
         arrays = _arrays(op, values, None if grad else cut)
         if arrays is not None:
-            told = errors.get()
+            numpy_errors = errors.get()
             try:
                 errors.set(IGNORE)
                 found = rule(Batch(op.table.raw(np), op, level.size, arrays, has))
             except Exception:  # in the words of the interpreted path
                 return MISS
             finally:
-                errors.set(told)
+                errors.set(numpy_errors)
             several = isinstance(found, (tuple, list))
             outputs = [from_array(asarray(r)) for r in (found if several else [found])]
             if cut and op.rules:

@@ -65,5 +65,5 @@ def report_part(op: Op, scope: dict[str, Any], lines: Writer) -> None:
         # To find a slot empty takes 0.25 us: once is enough.
         add(5, f"try: cut = {name}._origin")
         add(5, f"except AttributeError: cut = {name}._origin = None")
-        report = f"report_cuts(node, (('{name}', {name}),))"
+        report = f"report_breaks(node, (('{name}', {name}),))"
         add(5, f"if cut is not None or {name}._view is not None: {report}")

@@ -62,7 +62,7 @@ SHARED: dict[str, Any] = {
     "FRESH": FRESH,
     "modes": modes,
     "instrument": instrument,
-    "report_cuts": saved.report_cuts,
+    "report_breaks": saved.report_breaks,
     "sequence": sequence,
     "uids": uids,
     "next": next,

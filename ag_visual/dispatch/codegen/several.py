@@ -62,7 +62,7 @@ def several_views(op: Op) -> Callable[..., Any]:
         base = self if parent is None else parent.base
         memory = array if self._memory is None else self._memory
         meta = view.child_meta(parent, multi=True)
-        place, made = None, False
+        call_site, made = None, False
         if recorded:
             edge = self._edge or accumulator(self)
             metas = tuple([(part.shape, dtype) for part in parts])
@@ -73,7 +73,7 @@ def several_views(op: Op) -> Callable[..., Any]:
             for slot in shape_slots:
                 setattr(node, slot, array.shape)
         else:
-            place = source.here()
+            call_site = source.here()
             made = base._rg
         for i in range(len(items), len(parts)):
             items.append(ListItem(op, i))
@@ -91,7 +91,7 @@ def several_views(op: Op) -> Callable[..., Any]:
             else:
                 out._edge = None
                 out._rg = made
-                look.made = place
+                look.made = call_site
             outputs.append(out)
         return tuple(outputs)
 

@@ -15,7 +15,7 @@ from ag_visual.dispatch.record import Op
 def turn(
     op: Op, variant: str, node_class: type, reference: Callable[..., Any]
 ) -> Callable[..., Any]:
-    """The fast variant of a view op of one input: for a tensor that is no leaf and no view."""
+    """The fast variant of a view op of one input: for a tensor that is not a leaf and no view."""
     scope = {**SHARED, "slow": reference, "cls": node_class, "normalize": op.normalize}
     scope.update(TURNED=view.TURNED, report_node=saved.report_node)
     function = op.shown(lazily(variant, scope, lambda scope: _source(op, variant, scope)), variant)

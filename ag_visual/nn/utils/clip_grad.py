@@ -20,7 +20,7 @@ def _gradients(parameters: Any) -> list[Any]:
     return [p.grad for p in parameters if p.grad is not None]
 
 
-def _refuse_sparse(gradients: list[Any], name: str) -> None:
+def _check_dense(gradients: list[Any], name: str) -> None:
     """As torch does, which has no rule for them: clip `grad.coalesce().values()`."""
     if any(is_sparse(grad) for grad in gradients):
         raise refused(name)
@@ -37,7 +37,7 @@ def get_total_norm(
     found: list[Any] = [tensors] if isinstance(tensors, Tensor) else list(tensors)
     if not found:
         return F["tensor"](0.0)  # type: ignore[no-any-return]
-    _refuse_sparse(found, "linalg_vector_norm")
+    _check_dense(found, "linalg_vector_norm")
     norm_type = float(norm_type)
     parts = F["stack"]([_norm(t.reshape(-1), norm_type) for t in found])
     total = _norm(parts, norm_type)
@@ -100,6 +100,6 @@ def clip_grad_value_(
     """Keep each element of the gradients between -clip_value and clip_value."""
     bound = float(clip_value)
     found = _gradients(parameters)
-    _refuse_sparse(found, "clamp_min_")
+    _check_dense(found, "clamp_min_")
     for grad in found:
         grad.clamp_(-bound, bound)

@@ -15,7 +15,7 @@ def skip_init(module_cls: type[Module], *args: Any, **kwargs: Any) -> Module:
     No random numbers are drawn for them.
 
     Raises:
-        RuntimeError: the class is no Module, or takes no `device`.
+        RuntimeError: the class is not a Module, or takes no `device`.
     """
     if not issubclass(module_cls, Module):
         raise RuntimeError(f"Expected a Module; got {module_cls}")

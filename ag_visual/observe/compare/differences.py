@@ -93,14 +93,14 @@ class Difference:
         count = len(self.before + self.after)
         if self.kind in ("added", "removed"):
             parts.append("leaf" if self.leaf else "1 node" if count == 1 else f"{count} nodes")
-        return f"{MARKS[self.kind]} {self.title}{place_of(site)}: {'; '.join(parts)}"
+        return f"{MARKS[self.kind]} {self.title}{at_line(site)}: {'; '.join(parts)}"
 
 
 def _name(part: Part) -> str:
     return part.name or f"a leaf of shape {part.shape or 'scalar'}"
 
 
-def place_of(site: Any) -> str:
+def at_line(site: Any) -> str:
     """', In[4] line 2', or nothing for a part without a line."""
     if not site:
         return ""
@@ -201,7 +201,7 @@ class Comparison:
         _, part, (before, after) = self._loudest
         sound = before > 0 and after >= 0 and is_finite(before) and is_finite(after)
         how = factor_text(after / before) if sound else "from or to NaN, inf or nothing"
-        return f"largest gradient change at {_name(part)}{place_of(part.site)}: {how}"
+        return f"largest gradient change at {_name(part)}{at_line(part.site)}: {how}"
 
     def __repr__(self) -> str:
         shown = [f"  {difference}" for difference in self.differences[:_SHOWN]]

@@ -19,7 +19,7 @@ from ag_visual.core.saved import origin_of
 from ag_visual.core.tensor import Tensor
 from ag_visual.errors import type_name
 from ag_visual.events.live import engine_of
-from ag_visual.observe.diagnose.forward_breaks import Cut, Unused, left_in_forward, name_of
+from ag_visual.observe.diagnose.forward_breaks import GraphBreak, Unused, left_in_forward, name_of
 from ag_visual.observe.diagnose.graph_breaks import breaks_in_source
 from ag_visual.observe.record.graph import walk
 from ag_visual.observe.record.leaf_names import scopes_of
@@ -80,7 +80,7 @@ def explain(x: Tensor, loss: Tensor | None = None) -> Explanation:
 
     loss: what backward was (or will be) called on; with it the answer says whether `loss` depends
     on `x`, and where the path between them was broken. Nothing is computed and nothing is changed.
-    Raises TypeError when one of them is no Tensor.
+    Raises TypeError when one of them is not a Tensor.
 
     >>> import ag_visual as ag
     >>> x = ag.tensor([1.], requires_grad=True)
@@ -225,10 +225,10 @@ def forward_reasons(x: Any, frame: Any, types: tuple[type, ...] = ()) -> list[Re
         text = f"no method of {found.owner}{where} uses `{found.name}`"
         repair = f"use `self.{found.attribute}` in {found.owner}.forward"
         return [Reason("not-connected", text, found.site, repair)]
-    return [reason_of_cut(cut) for cut in found[:MANY]]
+    return [reason_of_break(cut) for cut in found[:MANY]]
 
 
-def reason_of_cut(cut: Cut) -> Reason:
+def reason_of_break(cut: GraphBreak) -> Reason:
     """The reason that a place in a forward is."""
     site = cut.site
     where = placed(site) + (" (where that branch runs)" if cut.branch else "")

@@ -36,7 +36,7 @@ Owner = tuple[type, str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Cut:
+class GraphBreak:
     """An expression of `forward` where what `of` computes leaves the graph.
 
     kind: 'detach', 'detach_', 'data', 'no_grad', 'inference' or 'other', which `gives` describes.
@@ -72,7 +72,9 @@ def name_of(x: Any, frame: FrameType | None, types: Types = ()) -> str:
     return later
 
 
-def left_in_forward(x: Any, frame: FrameType | None, types: Types = ()) -> list[Cut] | Unused:
+def left_in_forward(
+    x: Any, frame: FrameType | None, types: Types = ()
+) -> list[GraphBreak] | Unused:
     """The cuts on the way from a parameter to what the modules around it return, the inner first.
 
     Unused instead where one of these modules does not take what is on the way.
@@ -80,7 +82,7 @@ def left_in_forward(x: Any, frame: FrameType | None, types: Types = ()) -> list[
     return left_on_way(_owners(x, frame, types))
 
 
-def left_on_way(owners: Iterable[Owner]) -> list[Cut] | Unused:
+def left_on_way(owners: Iterable[Owner]) -> list[GraphBreak] | Unused:
     """The same of a parameter whose owners are known."""
     for kind, path, attribute in owners:
         of = f"{path}.{attribute}"
@@ -169,7 +171,7 @@ def _definition(code: CodeType) -> ast.FunctionDef | None:
     return None
 
 
-def _those_that_ran(cuts: dict[Cut, bool]) -> list[Cut]:
+def _those_that_ran(cuts: dict[GraphBreak, bool]) -> list[GraphBreak]:
     """Those that run whenever forward does; of those in branches the last one that was seen to run,
     and those that nobody sees.
     """
@@ -187,7 +189,7 @@ def _those_that_ran(cuts: dict[Cut, bool]) -> list[Cut]:
     return [*found, *(cut for cut in others if cut.kind not in _SEEN)]
 
 
-_Cuts = dict[Cut, bool]
+_Breaks = dict[GraphBreak, bool]
 
 
 class _Flow:
@@ -195,10 +197,10 @@ class _Flow:
 
     def __init__(self, kind: type, attribute: str, of: str) -> None:
         self.kind, self.attribute, self.of = kind, attribute, of
-        self.cuts: _Cuts = {}  # those that reach what is returned -> it runs whenever forward does
+        self.cuts: _Breaks = {}  # those that reach what is returned -> it runs at each forward
         self._depth = 0
 
-    def run(self, function: FunctionType, given: list[_Cuts | None]) -> _Cuts | None:
+    def run(self, function: FunctionType, given: list[_Breaks | None]) -> _Breaks | None:
         """The cuts in what a method returns; None where nothing of it comes from the attribute."""
         code = function.__code__
         tree = _definition(code)
@@ -224,8 +226,8 @@ class _Pass:
     def __init__(self, flow: _Flow, code: CodeType, own: str) -> None:
         self.flow, self.code, self.own = flow, code, own
         self.lines = _text_of(code).splitlines()
-        self.known: dict[str, _Cuts] = {}
-        self.returned: _Cuts | None = None
+        self.known: dict[str, _Breaks] = {}
+        self.returned: _Breaks | None = None
         self._certain = True
         self._graphless: list[tuple[ast.expr, str]] = []
 
@@ -259,7 +261,7 @@ class _Pass:
     def _branches(self, node: ast.If | ast.While | ast.Try) -> None:
         certain, before = self._certain, dict(self.known)
         self._certain = False
-        after: dict[str, _Cuts] = {} if isinstance(node, ast.If) else dict(before)
+        after: dict[str, _Breaks] = {} if isinstance(node, ast.If) else dict(before)
         handlers = [each.body for each in node.handlers] if isinstance(node, ast.Try) else []
         for body in (node.body, node.orelse, *handlers):
             self.known = dict(before)
@@ -281,7 +283,7 @@ class _Pass:
             if value is not None:
                 self._store(call[0], value)
 
-    def _store(self, target: ast.expr, value: _Cuts | None) -> None:
+    def _store(self, target: ast.expr, value: _Breaks | None) -> None:
         if isinstance(target, ast.Tuple | ast.List):
             for part in target.elts:
                 self._store(part, value)
@@ -292,7 +294,7 @@ class _Pass:
         else:
             self.known[name] = value
 
-    def _value(self, node: ast.AST | None) -> _Cuts | None:
+    def _value(self, node: ast.AST | None) -> _Breaks | None:
         """The cuts through which a value comes from the attribute; None where it does not."""
         if node is None or isinstance(node, ast.Lambda):
             return None
@@ -302,7 +304,7 @@ class _Pass:
                 return known
             if self._is_own(node) and isinstance(node, ast.Attribute):
                 return {} if node.attr == self.flow.attribute else None
-        found: _Cuts | None = None
+        found: _Breaks | None = None
         certain, self._certain = self._certain, self._certain and not isinstance(node, ast.IfExp)
         for part in ast.iter_child_nodes(node):
             found = _joined(found, self._value(part))
@@ -332,7 +334,7 @@ class _Pass:
             and node.value.id == self.own
         )
 
-    def _followed(self, node: ast.Call) -> _Cuts | None:
+    def _followed(self, node: ast.Call) -> _Breaks | None:
         """What another method of the module returns, where this calls one."""
         if not self._is_own(node.func) or not isinstance(node.func, ast.Attribute):
             return None
@@ -341,9 +343,9 @@ class _Pass:
             return None
         return self.flow.run(function, [self._value(part) for part in node.args])
 
-    def _cut(self, node: ast.expr, kind: str, gives: str) -> Cut:
+    def _cut(self, node: ast.expr, kind: str, gives: str) -> GraphBreak:
         site = site_of(self.code.co_filename, source.cell_of(self.code), node, self.lines)
-        return Cut(self.flow.of, kind, gives, site)
+        return GraphBreak(self.flow.of, kind, gives, site)
 
 
 def _graphless(node: ast.expr) -> tuple[ast.expr, str] | None:
@@ -353,5 +355,5 @@ def _graphless(node: ast.expr) -> tuple[ast.expr, str] | None:
     return (node, _GRAPHLESS[name]) if name in _GRAPHLESS else None
 
 
-def _joined(a: _Cuts | None, b: _Cuts | None) -> _Cuts | None:
+def _joined(a: _Breaks | None, b: _Breaks | None) -> _Breaks | None:
     return b if a is None else a if b is None else {**a, **b}

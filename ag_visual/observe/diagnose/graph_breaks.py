@@ -1,6 +1,6 @@
 """Where a computation leaves the graph, read off the source: `.item()`, `float(x)`, comparisons.
 
-Values that leave it in the middle of an expression are no variables that `explain` could look at.
+Values that leave it in the middle of an expression are not variables that `explain` could look at.
 Reads the assignments above the user's line backwards from one name; parses, never runs.
 """
 
@@ -13,7 +13,7 @@ from types import FrameType
 from typing import Final, NamedTuple
 
 from ag_visual.core import source
-from ag_visual.core.diagnosis.source_rewrite import Place, method_call, names_in
+from ag_visual.core.diagnosis.source_rewrite import SourceLocation, method_call, names_in
 
 _METHODS: Final = {
     "item": "a Python number",
@@ -50,12 +50,12 @@ def breaks_in_source(frame: FrameType | None, name: str) -> list[GraphBreak]:
     cell = source.cell_of(code)
     text = cell.source if cell is not None else "".join(linecache.getlines(code.co_filename))
     line = text.splitlines()[frame.f_lineno - 1] if text and frame.f_lineno else ""
-    place = Place(name, line, text, frame.f_lineno or 0)
+    location = SourceLocation(name, line, text, frame.f_lineno or 0)
     lines = text.splitlines()
     found: dict[str, GraphBreak] = {}
     pending, passed = [name], {name}
     while pending and len(passed) < _LIMIT:
-        value = place.value_of(pending.pop(0))
+        value = location.value_of(pending.pop(0))
         if value is None:
             continue
         for node, gives in _leaving(value):

@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from ag_visual.core import source
-from ag_visual.observe.diagnose.explain import break_reason, placed, reason_of_cut
-from ag_visual.observe.diagnose.forward_breaks import Cut, Owner, Unused, left_on_way
+from ag_visual.observe.diagnose.explain import break_reason, placed, reason_of_break
+from ag_visual.observe.diagnose.forward_breaks import GraphBreak, Owner, Unused, left_on_way
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class Reasons:
 
     def __init__(self, cuts: Sequence[Left]) -> None:
         self.cuts = cuts
-        self._read: dict[tuple[type, str], list[Cut] | Unused] = {}
+        self._read: dict[tuple[type, str], list[GraphBreak] | Unused] = {}
 
     def of(self, number: int, name: str, owners: Sequence[Owner]) -> Absence:
         """Why the parameter of this number and name got none; owners: the innermost first."""
@@ -86,7 +86,7 @@ class Reasons:
             text += f"; a value left the graph{placed(others[0].site)}"
         return Absence("unused", text, None, f"use {_quoted(name)} in the computation")
 
-    def _in_forward(self, owner: Owner) -> list[Cut] | Unused:
+    def _in_forward(self, owner: Owner) -> list[GraphBreak] | Unused:
         """What the forward of one module does with what is on the way to the parameter."""
         module, path, attribute = owner
         key = module, attribute
@@ -108,8 +108,8 @@ def _left(name: str, cut: Left) -> Absence:
     return Absence(cut.kind, reason.text, cut.site, reason.repair)
 
 
-def _in_source(cut: Cut) -> Absence:
-    reason = reason_of_cut(cut)
+def _in_source(cut: GraphBreak) -> Absence:
+    reason = reason_of_break(cut)
     return Absence(cut.kind, reason.text, cut.site, reason.repair)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import linecache
 from typing import Any
 
-from ag_visual.core.diagnosis.source_rewrite import Place
+from ag_visual.core.diagnosis.source_rewrite import SourceLocation
 from ag_visual.core.source import Site
 from ag_visual.observe.wire.batch import site_json
 
@@ -30,7 +30,7 @@ def edit_of(fields: dict[str, Any]) -> dict[str, Any] | None:
     if not 0 < line <= len(source):
         return None
     text = site.text if line == site.line else ""
-    statement = Place(text, source[line - 1], "".join(source), line).statement
+    statement = SourceLocation(text, source[line - 1], "".join(source), line).statement
     first = getattr(statement, "lineno", 0)
     last = getattr(statement, "end_lineno", None) or 0
     if statement is None or not first <= line <= last <= len(source):

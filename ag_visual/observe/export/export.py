@@ -333,7 +333,7 @@ def _unpacked(data: bytes, where: str) -> bytes:
 def _at_most(most: int, file: Any, where: str) -> bytes:
     found = files.read_up_to(file, most + 1)
     if len(found) > most:
-        raise FormatError(f"{where} has more than {most} bytes: this is no recording")
+        raise FormatError(f"{where} has more than {most} bytes: this is not a recording")
     return bytes(found)
 
 

@@ -295,7 +295,7 @@ def _letters(term: Term) -> dict[int, tuple[Math, Term]]:
 
 
 def _other_card(node: LiveNode) -> dict[str, Any]:
-    """Nodes that are no ops here: leaves, custom Functions, copies of slices, other engines'."""
+    """Nodes that are not ops here: leaves, custom Functions, copies of slices, other engines'."""
     if node.leaf:
         return dict(LEAF_CARD)
     if isinstance(node, BackwardCFunction):

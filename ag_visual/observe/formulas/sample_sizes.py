@@ -43,14 +43,14 @@ def without_sizes(
     except _OtherFormError:
         letters.clear()
         least = 0
-    told = [one["says"]] if one["says"] else []
+    sentences = [one["says"]] if one["says"] else []
     if letters:
         verb = "depends" if len(letters) == 1 else "depend"
-        told.append(f"{' and '.join(letters.values())} {verb} on the sizes.")
+        sentences.append(f"{' and '.join(letters.values())} {verb} on the sizes.")
     if any(_of_sample(part, least) for part in _leaves(lines)):
-        told.append(OF_SAMPLE)
+        sentences.append(OF_SAMPLE)
     text = "; ".join([linear(lines[0]), *(f"where {linear(line)}" for line in lines[1:])])
-    return one | {"math": lines[0], "where": lines[1:], "text": text, "says": " ".join(told)}
+    return one | {"math": lines[0], "where": lines[1:], "text": text, "says": " ".join(sentences)}
 
 
 def _merged(one: Math, other: Math, letters: dict[tuple[str, str], str]) -> Math:

@@ -35,8 +35,8 @@ def says(op: Op) -> str:
     """What an op does, for who reads a card; empty where nothing says it."""
     name = op.public_name
     public = functions.get(name) or functions.get(name.replace(".", "_"))
-    told = [op.doc, getattr(public, "__doc__", None)]
-    text = next(filter(None, told if op.name == name else told[::-1]), "")
+    docs = [op.doc, getattr(public, "__doc__", None)]
+    text = next(filter(None, docs if op.name == name else docs[::-1]), "")
     of, ending = op.name.rpartition("_")[::2]
     if ending in _GRADIENTS:
         spoken = of.removesuffix("_of").removesuffix("_dense").replace("_", " ").strip()

@@ -181,7 +181,7 @@ class Face:
 
     xp = None
     traced = True
-    untold = False
+    unobserved = False
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         found = ops.get(name)
@@ -219,18 +219,15 @@ class Symbols:
 
 
 NUMPY_NAMES: Final = {
+    **{op.kernel: op.name for op in ops.values() if isinstance(op.kernel, str) and op.public},
     "absolute": "abs",
-    "arccos": "acos",
-    "arcsin": "asin",
-    "arctan": "atan",
-    "arctan2": "atan2",
     "clip": "clamp",
     "conjugate": "conj",
-    "multiply": "mul",
     "negative": "neg",
     "power": "pow",
     "subtract": "sub",
 }
+"""Ops by the functions of NumPy that are their kernels, or that references write for them."""
 
 
 namespace: Final = Face()

@@ -71,7 +71,7 @@ class LastUnwatched:
         nodes = self._roots if self._hold else [ref() for ref in self._roots]
         return [] if None in nodes else list(nodes)
 
-    def tell(self, log: EventLog, missed: int) -> None:
+    def emit(self, log: EventLog, missed: int) -> None:
         """Tell it as far as it is known. missed: how many before it were not recorded."""
         roots = self.roots()
         nodes = [node for node in _in_order(roots) if self._needed is None or node in self._needed]

@@ -73,7 +73,7 @@ class _Parameter:
     ref: weakref.ref[Any]
     module: int
     engine: live.Engine | None
-    told: Fact | None = None
+    emitted: Fact | None = None
 
 
 class _Leaf(NamedTuple):
@@ -149,14 +149,14 @@ class Parameters:
         if any(fact.trained for fact, _ in missing):
             # Now, while what was cut off may still live.
             catch_up()
-            cuts = [*self._told_to_leave(task, node)]
-            cuts += self._seen_to_leave(task, frame) if unseen else []
+            cuts = [*self._recorded_breaks(task, node)]
+            cuts += self._seen_breaks(task, frame) if unseen else []
             self._passes.append(_Pass(task.id, now, missing, list(dict.fromkeys(cuts))))
         elif missing:
             self._passes.append(_Pass(task.id, now, missing, []))
 
     def cut(self, events: Iterable[Event]) -> None:
-        """CUT events of the log."""
+        """BREAK events of the log."""
         self._cuts.extend(events)
 
     def take(self) -> tuple[list[Fact], list[Missing]]:
@@ -176,7 +176,7 @@ class Parameters:
         end = time.thread_time() + WEIGHT_SECONDS
         for one in list(self._known.values()):
             tensor = one.ref()
-            if tensor is None or one.told is None:
+            if tensor is None or one.emitted is None:
                 continue
             if time.thread_time() > end:
                 left_out += 1
@@ -251,15 +251,15 @@ class Parameters:
                 fact = _fact(one, tensor, order, f"{each.name}.{path}", now)
                 if fact is None:
                     continue
-                if one.told is None or one.told[:-1] != fact[:-1]:
-                    one.told = fact
+                if one.emitted is None or one.emitted[:-1] != fact[:-1]:
+                    one.emitted = fact
                     self._facts.append(fact)
                 if id(tensor) not in taking:
                     yield fact, owners_of(module, each.name, path)
 
     # Reasons ---------------------------------------------------------------------------------
 
-    def _seen_to_leave(self, task: LiveBackward, frame: FrameType | None) -> list[Left]:
+    def _seen_breaks(self, task: LiveBackward, frame: FrameType | None) -> list[Left]:
         """Values among what nodes saved, and the user's variables, that had left a graph."""
         found = [origin for _, origin in left_inputs(task.counts)]
         for scope in scopes_of(frame):
@@ -282,7 +282,7 @@ class Parameters:
         ends = (self._of(each.variable) for each in walk([node]) if each.leaf)
         return frozenset(one.number for one in ends if one is not None)
 
-    def _told_to_leave(
+    def _recorded_breaks(
         self, task: LiveBackward, node: Callable[[int], LiveNode | None]
     ) -> Iterator[Left]:
         """Inputs of the backward's nodes that had left a graph, as far as somebody listened."""

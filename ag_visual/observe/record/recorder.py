@@ -24,7 +24,7 @@ from ag_visual.events.clock import perf_counter_ns
 from ag_visual.events.live import LiveBackward, LiveNode, engines
 from ag_visual.events.log import (
     BEGIN,
-    CUT,
+    BREAK,
     HELD,
     LEAF,
     MISSED,
@@ -189,7 +189,7 @@ class Recorder:
         if self.scope == "newest":
             self._watch(task, frame)
         elif self.listening:
-            self._tell_values(task, self._begin(task, frame))
+            self._emit_values(task, self._begin(task, frame))
         else:
             self.held.forget()
             self.missed += self.on
@@ -217,7 +217,7 @@ class Recorder:
         sinks = self._begin(task, frame)
         # What follows takes several times as long; who encodes and sends it adds what that took.
         begun = perf_counter_ns()
-        self._tell_values(task, sinks)
+        self._emit_values(task, sinks)
         self.allowance.spend(10 * (begun - now) + perf_counter_ns() - begun)
 
     def _remarkable(self, task: LiveBackward, now: int) -> bool:
@@ -259,7 +259,7 @@ class Recorder:
             self._called_in = code
             unseen = self.scope == "newest"
             self.parameters.took(
-                task, frame, leaves, catch_up=self._tell_cuts, node=self.node, unseen=unseen
+                task, frame, leaves, catch_up=self._emit_breaks, node=self.node, unseen=unseen
             )
         if modes.duals or any(engine.duals for engine in engines):
             self.tangents.keep(task.counts)
@@ -279,7 +279,7 @@ class Recorder:
             refs[:end] = alive
             self._crowded = 2 * (len(alive) + len(log.late)) + CROWD
 
-    def _tell_values(self, task: LiveBackward, sinks: list[LiveNode]) -> None:
+    def _emit_values(self, task: LiveBackward, sinks: list[LiveNode]) -> None:
         """Tell what is odd in what the graph saved, and gradients that were there before."""
         emit, now = self._log.emit, perf_counter_ns()
         if self.reads.any_left(now):
@@ -293,9 +293,9 @@ class Recorder:
         if held is not None:
             emit((HELD, now, task.thread, task.id, *held))
 
-    def _tell_cuts(self) -> None:
+    def _emit_breaks(self) -> None:
         """Have all told that has left a graph up to now."""
-        if instrument.behind is not None or any(e[0] == CUT for e in self._log.events.copy()):
+        if instrument.behind is not None or any(e[0] == BREAK for e in self._log.events.copy()):
             self.drain()
 
     def losing_tangents(self, since: int) -> None:
@@ -334,7 +334,7 @@ class Recorder:
         roots = self.last_unwatched.roots()
         if roots and not self.listening:
             self.add_graph(roots)
-            self.last_unwatched.tell(self._log, self.missed - 1)
+            self.last_unwatched.emit(self._log, self.missed - 1)
             self.missed = 0
         self.last_unwatched.let_go()
 
@@ -377,7 +377,7 @@ class Recorder:
             nodes = self.encoder.nodes(taken.nodes)
         kinds = columns.by_kind(taken.events)
         names = self.labels.texts(taken.leaves[-1])
-        self.parameters.cut(kinds[CUT])
+        self.parameters.cut(kinds[BREAK])
         facts, missing = self.parameters.take()
         chunk = self.encoder.encode(
             kinds,
@@ -422,7 +422,7 @@ class Recorder:
         """All events up to now. Those of a thread are in the order in which they happened."""
         log = self._log
         now = perf_counter_ns()  # a backward that has ended by now has told its runs
-        log.tell_late()
+        log.emit_late()
         nodes = []
         for stream in list(log.nodes.values()):
             records = stream.records

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from ag_visual.core import source
 from ag_visual.events import threads
-from ag_visual.events.log import BEGIN, CUT, END, HELD, HOOK, MISSED, ODD, PAUSE, RANGE, Event
+from ag_visual.events.log import BEGIN, BREAK, END, HELD, HOOK, MISSED, ODD, PAUSE, RANGE, Event
 from ag_visual.events.node_record import NodeSchema
 from ag_visual.observe.wire import schema
 from ag_visual.observe.wire.streams import Fields, NodeReader, Nodes, Records, integers, read_runs
@@ -289,8 +289,8 @@ class Encoder:
             tables["writes"] = self._writes(writes)
         if kinds[HOOK]:
             tables["hooks"] = self._hooks(kinds[HOOK])
-        if kinds[CUT]:
-            tables["breaks"] = self._breaks(kinds[CUT])
+        if kinds[BREAK]:
+            tables["breaks"] = self._breaks(kinds[BREAK])
         if kinds[PAUSE]:
             tables["pauses"] = self._pauses(kinds[PAUSE])
         if facts:

@@ -228,7 +228,7 @@ RECORDS: Final[dict[str, dict[str, str]]] = {
         "forward": "Math -- result = ...",
         "text": "string -- the same in one line",
         "derivatives": "Derivative[]",
-        "given": "SavedValue[] -- arguments that are no tensors",
+        "given": "SavedValue[] -- arguments that are not tensors",
         "params?": "string[] -- the op's parameters, in the order of a call",
         "edges?": "string[] -- the input of each edge; `tensors[]` stands for a list of them",
         "numbers?": "boolean -- numbers can be put into the derivatives; absent in early files",

@@ -31,7 +31,7 @@ _OPERATORS: Final[dict[type, str]] = {
 
 @functools.lru_cache(maxsize=2048)
 def written(text: str, line: str) -> dict[str, Any] | None:
-    """A `Written` record of an expression on a line; None where it calls nothing, or is no code."""
+    """A `Written` record of an expression on a line; None where it calls nothing or is not code."""
     if len(text) > LONGEST or len(line) > 4 * LONGEST:
         return None
     tree = parsed(text)

@@ -314,10 +314,10 @@ def istft(
     onesided = sizes != n_fft if onesided is None else bool(onesided)
     wanted = n_fft // 2 + 1 if onesided else n_fft
     if sizes != wanted:
-        told_size = "n_fft / 2 + 1 when onesided=True" if onesided else "n_fft when onesided=False"
+        size_text = "n_fft / 2 + 1 when onesided=True" if onesided else "n_fft when onesided=False"
         raise RuntimeError(
             f"{call} : expected the frequency dimension (3rd to the last) of the input tensor to "
-            f"match {told_size}, but got {sizes}"
+            f"match {size_text}, but got {sizes}"
         )
     if not 0 < hop_length <= win_length:
         raise RuntimeError(f"{call} : expected 0 < hop_length <= win_length")

@@ -162,7 +162,7 @@ def _left(F, g, mat2, self_strides):
     """The gradient of the left factor, laid out in memory as that factor is."""
     return (
         g.dot(mat2.T)
-        if F.untold and self_strides[0] >= self_strides[1] and g.dtype in _BLAS
+        if F.unobserved and self_strides[0] >= self_strides[1] and g.dtype in _BLAS
         else _other_left(F, g, mat2, self_strides)
     )
 
@@ -173,7 +173,7 @@ def _other_left(F, g, mat2, self_strides):
     if xp is None:
         return F.t(F.mm(mat2, F.t(g))) if by_columns else F.mm(g, F.t(mat2))
     if by_columns:
-        return (mat2.dot(g.T) if F.untold and g.dtype in _BLAS else F.mm(mat2, g.T)).T
+        return (mat2.dot(g.T) if F.unobserved and g.dtype in _BLAS else F.mm(mat2, g.T)).T
     return F.mm(g, mat2.T)
 
 
@@ -182,7 +182,7 @@ def _right(F, g, self, mat2_strides):
     """The gradient of the right factor, laid out in memory as that factor is."""
     return (
         self.T.dot(g)
-        if F.untold and mat2_strides[0] >= mat2_strides[1] and g.dtype in _BLAS
+        if F.unobserved and mat2_strides[0] >= mat2_strides[1] and g.dtype in _BLAS
         else _other_right(F, g, self, mat2_strides)
     )
 
@@ -193,7 +193,7 @@ def _other_right(F, g, self, mat2_strides):
     if xp is None:
         return F.t(F.mm(F.t(g), self)) if by_columns else F.mm(F.t(self), g)
     if by_columns:
-        return (g.T.dot(self) if F.untold and g.dtype in _BLAS else F.mm(g.T, self)).T
+        return (g.T.dot(self) if F.unobserved and g.dtype in _BLAS else F.mm(g.T, self)).T
     return F.mm(self.T, g)
 
 

@@ -34,7 +34,7 @@ def _bounded(name: str, min, max) -> None:
 def _bound(value, self):
     """A number in the dtype of what it bounds, as torch converts it; arrays are left as they are.
 
-    (So is a fraction that bounds integers in place: their result is no integer.)
+    (So is a fraction that bounds integers in place: their result is not an integer.)
     """
     dtype = self.dtype
     kind = dtype.kind

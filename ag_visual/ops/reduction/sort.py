@@ -507,7 +507,7 @@ def _median_of(F, self, dim: int = LEFT_OUT, keepdim: bool = False):
 
 @composite("nanmedian")
 def _nanmedian_of(F, self, dim: int = LEFT_OUT, keepdim: bool = False):
-    """The lower median of all elements that are no NaN, or along `dim` with its indices."""
+    """The lower median of all elements that are not NaN, or along `dim` with its indices."""
     return F.nanmedian_all(self) if dim is None else F.nanmedian_dim(self, dim, keepdim)
 
 

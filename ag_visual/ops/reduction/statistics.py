@@ -116,7 +116,7 @@ def _quantile(name: str, ignore: bool, what: str) -> None:
 
 
 _quantile("quantile", False, "of the elements (NaN where there is one)")
-_quantile("nanquantile", True, "of the elements that are no NaN")
+_quantile("nanquantile", True, "of the elements that are not NaN")
 
 
 # Covariance -------------------------------------------------------------------------------------

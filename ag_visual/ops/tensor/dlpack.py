@@ -110,7 +110,7 @@ def from_file(
     try:
         # Before it is opened: to open a pipe would wait for another process.
         if os.path.exists(path) and not stat.S_ISREG(os.stat(path).st_mode):
-            raise RuntimeError(f"from_file(): {path} is no plain file: it has no length")
+            raise RuntimeError(f"from_file(): {path} is not a plain file: it has no length")
         with open(path, "ab" if shared else "rb") as file:
             there = os.fstat(file.fileno())
             if there.st_size < wanted:

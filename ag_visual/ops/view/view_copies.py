@@ -154,7 +154,7 @@ op(
 )
 
 
-# Parts that are no views to autograd ------------------------------------------------------------
+# Parts that are not views to autograd ------------------------------------------------------------
 
 
 def _as_is(part):
@@ -168,7 +168,7 @@ _derived(
     _as_is,
     called="unsafe_split",
     may_donate=True,
-    doc="`split` whose parts are no views to autograd: write either them or the tensor.",
+    doc="`split` whose parts are not views to autograd: write either them or the tensor.",
 )
 _derived(
     "split_with_sizes",
@@ -177,13 +177,13 @@ _derived(
     _as_is,
     called="unsafe_split_with_sizes",
     may_donate=True,
-    doc="`split_with_sizes` whose parts are no views to autograd: write either them or the tensor.",
+    doc="`split_with_sizes` whose parts are not views to autograd: write them or the tensor.",
 )
 
 
 @composite("unsafe_chunk")
 def _unsafe_chunk(F, self, chunks: int, dim: int = 0):
-    """`chunk` whose parts are no views to autograd: write either them or the tensor."""
+    """`chunk` whose parts are not views to autograd: write either them or the tensor."""
     step = chunk_size(self, chunks, dim)
     if step == 0:
         return F.unsafe_split_with_sizes(self, (0,) * chunks, dim)

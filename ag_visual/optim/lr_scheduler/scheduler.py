@@ -135,7 +135,7 @@ class LRScheduler:
         self._last_lr = options(self.optimizer, "lr")
 
     def state_dict(self) -> dict[str, Any]:
-        """Everything but the optimizer, and functions that are no objects with state."""
+        """Everything but the optimizer, and functions that are not objects with state."""
         return {k: v for k, v in self.__dict__.items() if k not in self._hidden}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:

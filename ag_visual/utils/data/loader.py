@@ -183,7 +183,7 @@ class DataLoader:
             except CannotSend as error:
                 if self.multiprocessing_context is not None:
                     raise
-                _tell_fallback(self.num_workers, error)
+                _warn_fallback(self.num_workers, error)
                 return None
             self._workers = workers if self.persistent_workers else None
         return Batches(
@@ -267,14 +267,14 @@ def _checked_context(given: Any, workers: int) -> Any:
     return given
 
 
-_told: set[str] = set()
+_warned: set[str] = set()
 
 
-def _tell_fallback(workers: int, error: Exception) -> None:
+def _warn_fallback(workers: int, error: Exception) -> None:
     """Say once for each reason that there are no workers."""
-    if str(error) in _told:
+    if str(error) in _warned:
         return
-    _told.add(str(error))
+    _warned.add(str(error))
     warn(
         f"num_workers={workers}, but the batches are made in this process: {error}. Define it in a "
         "module of its own, or give the loader multiprocessing_context='fork' where the system has "

@@ -92,9 +92,9 @@ class Failure:
         kind, error, trace = sys.exc_info()
         assert kind is not None
         self.kind: Any = kind
-        told = "".join(traceback.format_exception(kind, error, trace))
+        text = "".join(traceback.format_exception(kind, error, trace))
         where = f"in DataLoader worker process {number}"
-        self.text = f"Caught {kind.__name__} {where}.\nOriginal {told}"
+        self.text = f"Caught {kind.__name__} {where}.\nOriginal {text}"
 
     def __reduce__(self) -> Any:
         return _failure, (self.kind.__module__, self.kind.__qualname__, self.text)

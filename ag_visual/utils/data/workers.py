@@ -20,7 +20,7 @@ from ag_visual.multiprocessing.transfer import SHARES, Channel, Packed
 from ag_visual.utils.data.worker import Ended, Failure, Job, Sent, main
 
 _PATIENCE = 2.0  # seconds that workers have for their end
-_told: set[str] = set()
+_warned: set[str] = set()
 
 
 class CannotSend(Exception):
@@ -45,7 +45,7 @@ class Workers:
     """
 
     def __init__(self, job: Job, count: int, context: Any, base_seed: int) -> None:
-        _tell_once()
+        _warn_once()
         self.count = count
         self.epoch = 0
         self._workers: list[_Worker] = []
@@ -223,12 +223,12 @@ def _end(workers: list[_Worker]) -> None:
             process.close()
 
 
-def _tell_once() -> None:
+def _warn_once() -> None:
     """Say, once, that what watches this process does not see the workers."""
     watched = (instrument.sink, instrument.gate, instrument.spans)
-    if "watched" in _told or all(each is None for each in watched):
+    if "watched" in _warned or all(each is None for each in watched):
         return
-    _told.add("watched")
+    _warned.add("watched")
     warn(
         "What the worker processes of a DataLoader do is not recorded or profiled, and breakpoints "
         "do not stop them: they belong to this process. With num_workers=0 the batches are made "

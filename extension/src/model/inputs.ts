@@ -15,7 +15,7 @@ export interface InputName {
   seq: number | null;
 }
 
-/** Names that packages of functions go by: what stands before their dot is no tensor. */
+/** Names that packages of functions go by: what stands before their dot is not a tensor. */
 const PACKAGES = new Set(['torch', 'F', 'nn', 'ag', 'ag_visual', 'functional', 'np', 'math']);
 /** Ops that an operator or a call of this name makes, where the name differs. */
 const MADE_BY: Record<string, readonly string[]> = {

@@ -817,7 +817,7 @@ export interface OpCard {
   /** the same in one line */
   text: string;
   derivatives: Derivative[];
-  /** arguments that are no tensors */
+  /** arguments that are not tensors */
   given: SavedValue[];
   /** the op's parameters, in the order of a call */
   params?: string[];

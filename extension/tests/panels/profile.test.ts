@@ -80,7 +80,7 @@ test('what is cut short is shown and said; what is no trace is refused in words'
   expect(page.text('.agv-timing-notices')).toContain('cut short: the 17 slices');
   await close();
   const none = await shown('Dear reader');
-  expect(none.text('[role=alert]')).toContain('no Chrome trace');
+  expect(none.text('[role=alert]')).toContain('not a Chrome trace');
 });
 
 test('the times of a recording: slices lead to nodes and nodes to slices', async () => {

@@ -98,8 +98,8 @@ test('limits on slices, bytes and the length of events are kept and told', () =>
 
 test.each([
   ['', 'empty'],
-  ['Dear reader', 'no Chrome trace'],
-  ['{"a": {"traceEvents": []}}', 'no Chrome trace'],
+  ['Dear reader', 'not a Chrome trace'],
+  ['{"a": {"traceEvents": []}}', 'not a Chrome trace'],
   ['['.repeat(100_000), 'no slices'],
   ['{"traceEvents": [1, null, "x", {"ph": {}}]}', 'no slices']
 ])('what is no trace says so: %.30s', (text, says) => {

@@ -978,7 +978,7 @@ t2 = torch.autograd.grad(t1.mul(2).sum(), [t0])[0]
         ),
     ),
     Known(
-        "gradients are no views",
+        "gradients are not views",
         "A gradient that is one number everywhere is expanded, as in torch, but it is not a "
         "view: `_is_view()` is False.",
         """

@@ -38,7 +38,7 @@ export interface Facts {
   inputStart: Uint32Array;
   inputs: Int32Array;
   leaves: LeafFacts[];
-  /** what a node saved that is no tensor, by name; null where that is not known */
+  /** what a node saved that is not a tensor, by name; null where that is not known */
   attributes: (seq: number) => ReadonlyMap<string, string> | null;
 }
 

@@ -190,7 +190,7 @@ export class ChromeTrace {
       throw new Error(
         this.bytes === 0
           ? broken || 'The file is empty.'
-          : 'This is no Chrome trace: it holds no list of events (“traceEvents”).' +
+          : 'This is not a Chrome trace: it holds no list of events (“traceEvents”).' +
             (broken && ` ${broken}`)
       );
     }

@@ -160,7 +160,7 @@ export class EventSplitter {
       try {
         events = JSON.parse(`[${text}]`) as unknown[];
       } catch {
-        // One of them is no JSON: the others are read one by one.
+        // One of them is not JSON: the others are read one by one.
       }
       if (events) {
         for (const event of events) this.take(event);

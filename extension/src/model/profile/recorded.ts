@@ -230,7 +230,7 @@ function modulesOf(store: Store, profile: Profile, texts: Texts): Int32Array | n
       known.set(call, '');
       path = pathOf(calls.at.parent[row]);
       const own = store.string(calls.at.name[row]) || store.string(calls.at.kind[row]);
-      // A level of a transform stands among the calls and is no module.
+      // A level of a transform stands among the calls and is not a module.
       if (levelRow.get(call) < 0) path = path ? `${path}.${own}` : own;
     }
     known.set(call, path);
