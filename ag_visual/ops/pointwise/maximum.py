@@ -153,7 +153,14 @@ def _where(xp, condition, self, other):
             "where expected condition to be a boolean tensor, but got a tensor with dtype "
             f"{condition.dtype.name}. Compare it with something first."
         )
-    return xp.where(condition, self, other)
+    return xp.where(condition, _beside(xp, self, other), _beside(xp, other, self))
+
+
+def _beside(xp, value, other):
+    """A number in bfloat16 beside an array of it, which NumPy would widen."""
+    if isinstance(value, (int, float)) and not isinstance(other, NUMBERS):
+        return xp.asarray(value, other.dtype) if other.dtype.kind == "V" else value
+    return value
 
 
 def _where_samples(make):
