@@ -7,9 +7,9 @@ in a browser, and moving in it; `--transforms` function transforms, forward mode
 `--profile` what a profile costs; `--recording` what a recording costs, as medians over turns;
 `--newest` what watching the newest backward costs; `--watching` what `ag.watch(torch)` costs
 torch; `--layers [PATTERN]` the layers of real programs with the extra `fast` and with NumPy alone,
-as medians over turns in the time of the thread, beside what is wanted, those alone in whose name the
-pattern is found; `--endurance MINUTES` a panel beside two notebooks that train, one of which loses
-its kernel again and again.
+as medians over turns in the time of the thread, beside what is wanted, those alone in whose name
+the pattern is found; `--endurance MINUTES` a panel beside two notebooks that train, one of which
+loses its kernel again and again.
 """
 
 from __future__ import annotations

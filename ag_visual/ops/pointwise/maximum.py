@@ -153,14 +153,12 @@ def _where(xp, condition, self, other):
             "where expected condition to be a boolean tensor, but got a tensor with dtype "
             f"{condition.dtype.name}. Compare it with something first."
         )
-    return xp.where(condition, _beside(xp, self, other), _beside(xp, other, self))
-
-
-def _beside(xp, value, other):
-    """A number in bfloat16 beside an array of it, which NumPy would widen."""
-    if isinstance(value, (int, float)) and not isinstance(other, NUMBERS):
-        return xp.asarray(value, other.dtype) if other.dtype.kind == "V" else value
-    return value
+    result = xp.where(condition, self, other)
+    given = [x.dtype for x in (self, other) if hasattr(x, "dtype")]
+    # NumPy widens bfloat16 beside a number, CuPy beside bfloat16, too.
+    if given and result.dtype.kind != "V" and all(each.kind == "V" for each in given):
+        return result.astype(given[0])
+    return result
 
 
 def _where_samples(make):
