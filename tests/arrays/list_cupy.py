@@ -2,6 +2,8 @@
 
 Run as `python tests/arrays/list_cupy.py` where CuPy can be imported; no GPU is needed. Names are
 read from the library itself; the few signatures that it hides behind **kwargs are given below.
+With `--too` what is there already is kept as far as this version has it, too: what is listed then
+is what all versions have.
 """
 
 from __future__ import annotations
@@ -9,6 +11,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -93,7 +96,7 @@ def namespace(cupy_part: Any, numpy_part: Any, ufunc: type) -> dict[str, dict[st
             continue
         found = getattr(cupy_part, name)
         if isinstance(found, ufunc):
-            ufuncs[name] = " ".join(found.types)
+            ufuncs[name] = " ".join(loop for loop in found.types if "V" not in loop)
         elif inspect.ismodule(found):
             continue
         elif isinstance(found, type):
@@ -150,6 +153,32 @@ def own(path: str) -> list[str]:
     return [name for name in sorted(names) if path != "cupy" or not hasattr(numpy, name)]
 
 
+def common(old: Any, new: Any, path: str = "") -> Any:
+    """What two surfaces have both. Types of a ufunc that differ stand side by side: `new | old`."""
+    if isinstance(new, dict):
+        both = [name for name in new if name in old]
+        return {name: common(old[name], new[name], f"{path}/{name}") for name in both}
+    if isinstance(new, list):
+        return [name for name in new if name in old]
+    if old == new:
+        return new
+    if path == "/version":
+        return f"{old}, {new}"
+    return f"{new} | {old}" if "/ufuncs/" in path else _parameters_of_both(old, new)
+
+
+def _parameters_of_both(old: str, new: str) -> str:
+    """By position as long as they are the same ones, by name what stands elsewhere."""
+    a, b = old.split(", "), new.split(", ")
+    same = next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), len(a))
+    named = [name for name in b[same:] if name in a and name not in ("*", "/")]
+    star = ["*"] if named and "*" not in b[:same] else []
+    return ", ".join([*b[: min(same, len(b))], *star, *named])
+
+
 if __name__ == "__main__":
-    text = json.dumps(surface(), indent=1, sort_keys=True)
-    (HERE / "cupy_surface.json").write_text(text + "\n", encoding="utf-8")
+    there, found = HERE / "cupy_surface.json", surface()
+    if "--too" in sys.argv:
+        found = common(json.loads(there.read_text(encoding="utf-8")), found)
+    text = json.dumps(found, indent=1, sort_keys=True)
+    there.write_text(text + "\n", encoding="utf-8")

@@ -14,6 +14,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Final, NoReturn
 
+import ml_dtypes
 import numpy
 import scipy.sparse
 import scipy.special
@@ -102,12 +103,18 @@ def _wrapped(where: str, parameters: str, function: Callable[..., Any]) -> Calla
     return call
 
 
-_KINDS: Final = "biufc"
+_KINDS: Final = "biufVc"
+_BRAIN: Final = numpy.dtype(ml_dtypes.bfloat16)
+
+
+def _type(char: str) -> Any:
+    """The type of a letter in a ufunc's loop; E, which NumPy has not, is bfloat16."""
+    return _BRAIN if char == "E" else numpy.dtype(char)
 
 
 def _fits(value: Any, char: str) -> bool:
     """Whether a ufunc's loop with this type takes a value."""
-    taken = numpy.dtype(char)
+    taken = _type(char)
     if isinstance(value, numpy.ndarray | numpy.generic):
         return numpy.can_cast(value.dtype, taken)
     kind = "b" if type(value) is bool else numpy.asarray(value).dtype.kind
@@ -120,21 +127,25 @@ class StrictUfunc:
     def __init__(self, name: str, function: Any, types: str) -> None:
         self.name = name
         self._function = function
-        self._loops = [tuple(loop.split("->")) for loop in types.split()]
-        self.nin, self.nout = map(len, self._loops[0])
+        # The newest version of CuPy first.
+        versions = types.split(" | ")
+        self._loops = [[tuple(loop.split("->")) for loop in each.split()] for each in versions]
+        self.nin, self.nout = map(len, self._loops[0][0])
 
-    def _loop(self, values: list[Any]) -> tuple[str, str] | None:
-        """The first of CuPy's loops that takes these; None: they are of ml_dtypes.
+    def _given(self, values: list[Any]) -> list[str]:
+        """What the first loop of each version of CuPy gives that takes these.
 
-        A Python number counts by its kind alone.
+        A Python number counts by its kind alone. That bfloat16 has loops is told by the newest.
         """
-        if any(getattr(getattr(v, "dtype", None), "kind", "") == "V" for v in values):
-            return None
-        for takes, gives in self._loops:
-            if all(map(_fits, values, takes)):
-                return takes, gives
-        told = ", ".join(str(getattr(v, "dtype", type(v).__name__)) for v in values)
-        raise TypeError(f"Wrong type ({told}) of arguments for cupy_{self.name}")
+        brain = any(getattr(v, "dtype", None) == _BRAIN for v in values)
+        found = []
+        for loops in self._loops[:1] if brain else self._loops:
+            gives = next((gives for takes, gives in loops if all(map(_fits, values, takes))), None)
+            if gives is None:
+                told = ", ".join(str(getattr(v, "dtype", type(v).__name__)) for v in values)
+                raise TypeError(f"Wrong type ({told}) of arguments for cupy_{self.name}")
+            found.append(gives)
+        return found
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         unknown = sorted(set(kwargs) - {"out", "dtype", "casting"})
@@ -143,15 +154,20 @@ class StrictUfunc:
         where = f"xp.{self.name}"
         inner = [_inward(arg, where) for arg in args]
         named = {name: _inward(arg, where) for name, arg in kwargs.items()}
-        loop = self._loop(inner[: self.nin])
+        given = self._given(inner[: self.nin])
         result = self._function(*inner, **named)
         out = kwargs.get("out", args[self.nin] if len(args) > self.nin else None)
         if type(out) is StrictArray:
             return out
-        if loop is not None and "dtype" not in kwargs and not isinstance(out, tuple):
-            # What CuPy's loop gives may be of another type than what NumPy's does.
+        if "dtype" not in kwargs and not isinstance(out, tuple):
+            # What CuPy's loop gives may be of another type than what NumPy's does: if one version's
+            # is, that one is taken.
             parts = result if self.nout > 1 else (result,)
-            parts = tuple(numpy.asarray(p).astype(t) for p, t in zip(parts, loop[1], strict=True))
+            types = [
+                next((t for t in map(_type, each) if t != p.dtype), p.dtype)
+                for p, each in zip(map(numpy.asarray, parts), zip(*given, strict=True), strict=True)
+            ]
+            parts = tuple(numpy.asarray(p).astype(t) for p, t in zip(parts, types, strict=True))
             result = parts if self.nout > 1 else parts[0]
         return _outward(result)
 
@@ -449,10 +465,22 @@ def _namespace() -> StrictNamespace:
     inner["lib"] = StrictNamespace("xp.lib", numpy.lib, none, {"stride_tricks": tricks})
     made = StrictNamespace("xp", numpy, parts[""], inner)
     made.ndarray = StrictArray
+    made.where = _where(made.where)
     # These two take host data: the way in.
     for key in ("array", "asarray"):
         setattr(made, key, _entry(key, parts[""]["functions"][key]))
     return made
+
+
+def _where(inside: Callable[..., Any]) -> Callable[..., Any]:
+    """CuPy's: it has no loop for bfloat16 and computes in float32."""
+
+    def where(*args: Any) -> Any:
+        result = inside(*args)
+        brain = isinstance(result, StrictArray) and result.dtype == _BRAIN
+        return result.astype("f") if brain else result
+
+    return where
 
 
 def _entry(key: str, parameters: str) -> Callable[..., Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ml_dtypes
 import numpy
 import pytest
 
@@ -101,8 +102,18 @@ def test_ufunc_methods_are_those_cupy_implements(array: StrictArray) -> None:
 
 
 def test_ufuncs_have_the_types_that_cupys_have(array: StrictArray) -> None:
-    # CuPy 13 rounds integers as float64, NumPy 2 leaves them what they are.
+    # CuPy 13 rounds integers as float64, CuPy 14 and NumPy 2 leave them what they are.
     assert xp.floor(xp.arange(3)).dtype == "float64"
+    # Of float16, CuPy 13 computes erf in float32, CuPy 14 and SciPy in float64.
+    assert STRICT.special.erf(array.astype("float16")).dtype == "float32"
+    assert xp.power(array > 1, array > 1).dtype == "int8"
+    brain = array.astype(ml_dtypes.bfloat16)
+    for result in (brain + brain, brain * 0.5, xp.exp(brain), -brain):
+        assert result.dtype == ml_dtypes.bfloat16
+    assert xp.logical_not(brain).dtype == bool
+    # These have no loop for it.
+    assert xp.where(array > 1, brain, brain).dtype == "float32"
+    assert STRICT.special.gammaln(brain).dtype == "float32"
     assert (array.astype("float32") + 1).dtype == "float32"
     assert (xp.arange(3) / 2).dtype == "float64"
     for attempt in (

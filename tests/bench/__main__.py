@@ -6,9 +6,10 @@ browser. Others measure something else instead: `--timeline` opening a profile o
 in a browser, and moving in it; `--transforms` function transforms, forward mode and gradcheck;
 `--profile` what a profile costs; `--recording` what a recording costs, as medians over turns;
 `--newest` what watching the newest backward costs; `--watching` what `ag.watch(torch)` costs
-torch; `--layers [WORDS]` the layers of real programs, as medians over turns, those alone whose name
-holds the words; `--endurance MINUTES` a panel beside two notebooks that train, one of which loses
-its kernel again and again.
+torch; `--layers [PATTERN]` the layers of real programs with the extra `fast` and with NumPy alone,
+as medians over turns in the time of the thread, beside what is wanted, those alone in whose name
+the pattern is found; `--endurance MINUTES` a panel beside two notebooks that train, one of which
+loses its kernel again and again.
 """
 
 from __future__ import annotations
@@ -134,7 +135,7 @@ def main() -> None:
     parser.add_argument("--recording", action="store_true")
     parser.add_argument("--newest", action="store_true")
     parser.add_argument("--watching", action="store_true")
-    parser.add_argument("--layers", nargs="?", const="", metavar="WORDS")
+    parser.add_argument("--layers", nargs="?", const="", metavar="PATTERN")
     parser.add_argument("--endurance", type=float, metavar="MINUTES")
     options = parser.parse_args()
     if options.timeline:

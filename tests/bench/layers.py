@@ -1,17 +1,21 @@
 """Layers as programs have them: recurrent, transformer, convolution, pooling, small matrices.
 
 Each is written once on the names that both engines share and runs forward and backward.
-`measure` prints the median over turns of each pair's ratio to torch, with the quartiles.
+`measure` prints the median over turns of each pair's ratio to torch, with the quartiles, and what
+the ratio is to be; with the extra `fast`, and with NumPy alone.
 """
 
 from __future__ import annotations
 
+import re
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy
+
+from ag_visual.arrays import fast
 
 from . import cases
 from .cases import Case, Engine
@@ -208,6 +212,7 @@ IMAGES = (32, 16, 28, 28)
 CASES: dict[str, Make] = {
     "LSTM, width 32, batch 8": recurrent("LSTM", 32, 8),
     "LSTM, width 128, batch 1": recurrent("LSTM", 128, 1),
+    "LSTM, width 128, batch 16": recurrent("LSTM", 128, 16),
     "LSTM, 2 layers, both directions": recurrent("LSTM", 32, 8, num_layers=2, bidirectional=True),
     "GRU, width 32, batch 8": recurrent("GRU", 32, 8),
     "RNN, width 32, batch 8": recurrent("RNN", 32, 8),
@@ -248,38 +253,84 @@ CASES: dict[str, Make] = {
     "index_add": by_index("index_add"),
     "x[rows]": by_index("x[rows]"),
     "embedding": embedding,
+    "chain, forward and backward": lambda e: cases.chain(e, True),
     "chain under no_grad": cases.no_grad_chain,
+    "double backward": cases.double_backward,
     "MLP step": cases.mlp,
     "MLP step, nn and optim": cases.mlp_modules,
 }
 
 
+AIMS: dict[str, tuple[float, float | None]] = {
+    "LSTM, width 32, batch 8": (1.3, 2.5),
+    "LSTM, width 128, batch 1": (1.1, 1.6),
+    "LSTM, width 128, batch 16": (1.6, None),
+    "language model step": (1.5, None),
+    "GPT block": (1.3, None),
+    "layer_norm, 64 x 128": (0.9, 1.8),
+    "layer_norm, 32 x 64 x 256": (0.9, 1.8),
+    "softmax, 64 x 128": (1.2, 1.4),
+    "softmax, 32 x 64 x 256": (1.2, 1.4),
+    "convolution 3 x 3": (1.2, None),
+    "convolution 3 x 3, stride 2": (1.2, None),
+    "depthwise convolution": (1.5, None),
+    "conv net step": (0.8, None),
+    "solve, 256 of 4 x 4": (1.5, None),
+    "chain, forward and backward": (0.6, None),
+    "chain under no_grad": (0.65, None),
+    "MLP step": (0.65, None),
+}
+"""The largest ratio that is wanted with `fast`, and with NumPy alone."""
+
+
 def measure(ours: Engine, theirs: Engine, seconds: float, turn: float, only: str) -> None:
-    """Each case in turns of `turn` seconds for `seconds`; printed as each is done."""
+    """Each case in whose name the pattern `only` is found."""
     for name, make in CASES.items():
-        if only not in name:
+        if re.search(only, name):
+            for told in _measured(name, make(ours), make(theirs), seconds, turn):
+                print(told, flush=True)
+
+
+def _measured(name: str, mine: Case, theirs: Case, seconds: float, turn: float) -> Iterator[str]:
+    """A line for each way: in turns of `turn` seconds for `seconds` altogether."""
+    runs = {"torch": theirs, "NumPy alone": _switched(mine, False)}
+    if fast.is_available():
+        runs["fast"] = _switched(mine, True)
+    found = _turns(runs, seconds, turn)
+    for way, aim in zip(("fast", "NumPy alone"), AIMS.get(name, (None, None)), strict=True):
+        if way not in found:
             continue
-        runs = {"ag_visual": make(ours), "torch": make(theirs)}
-        pairs = _turns(runs, seconds, turn)
-        ratios = [a / b for a, b in pairs]
+        ratios = [a / b for a, b in zip(found[way], found["torch"], strict=True)]
         low, median, high = statistics.quantiles(ratios, n=4)
-        a, b = (statistics.median(side) * 1e6 for side in zip(*pairs, strict=True))
-        print(
-            f"{name:34} {a:9.1f} us  torch {b:9.1f} us  ratio {median:6.2f}"
-            f"  ({low:.2f} to {high:.2f}, {len(ratios)} turns)",
-            flush=True,
+        a, b = (statistics.median(found[each]) * 1e6 for each in (way, "torch"))
+        yield (
+            f"{name:34} {way:12} {a:9.1f} us  torch {b:9.1f} us  ratio {median:6.2f}"
+            f"  ({low:.2f} to {high:.2f}, {len(ratios)} turns){f'  aim {aim}' if aim else ''}"
         )
 
 
-def _turns(runs: dict[str, Case], seconds: float, turn: float) -> list[tuple[float, float]]:
-    """What one run of each took in each pair of turns."""
+def _switched(run: Case, enabled: bool) -> Case:
+    """The same with compiled kernels, or without."""
+
+    def switched() -> None:
+        fast.enabled = enabled
+        run()
+
+    return switched
+
+
+def _turns(runs: dict[str, Case], seconds: float, turn: float) -> dict[str, list[float]]:
+    """What one run of each took in each turn, in the time of this thread: none of it waits."""
     found: dict[str, list[float]] = {name: [] for name in runs}
+    for run in runs.values():
+        run()  # compiled kernels come from the disk
     end = time.perf_counter() + seconds
-    while time.perf_counter() < end or len(found["torch"]) < 5:
+    while time.perf_counter() < end or len(found["torch"]) < 6:
         for name, run in runs.items():
-            count, begun = 0, time.perf_counter()
-            while (spent := time.perf_counter() - begun) < turn or not count:
+            run()  # the caches are its own
+            count, begun = 0, time.thread_time()
+            while (spent := time.thread_time() - begun) < turn or not count:
                 run()
                 count += 1
             found[name].append(spent / count)
-    return list(zip(found["ag_visual"], found["torch"], strict=True))[1:]
+    return {name: took[1:] for name, took in found.items()}

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import ag_visual as ag
+from tests.arrays.strict import STRICT
 
 F = ag.nn.functional
 
@@ -63,5 +64,36 @@ def test_bfloat16_and_python_numbers_stay_in_it(name: str) -> None:
         assert y.dtype is dtype
         y.sum().backward()
         found.append((y.detach().float().numpy(), x.grad.float().numpy()))
+    for rough, exact in zip(*found[::-1], strict=True):
+        np.testing.assert_allclose(rough, exact, rtol=0.05, atol=0.05)
+
+
+def at(x: Any, places: Any) -> Any:
+    return ag.tensor(places, device=x.device)
+
+
+PLACES: dict[str, Callable[[Any], Any]] = {
+    "embedding_bag, max": lambda x: F.embedding_bag(at(x, [[0, 1], [2, 2]]), x, mode="max"),
+    "scatter_reduce, prod": lambda x: x.scatter_reduce(0, at(x, [[2, 1, 1]]), x[:1], "prod"),
+    "scatter_reduce, prod of others": lambda x: x.scatter_reduce(
+        0, at(x, [[0, 1, 1]]), x[:1], "prod", include_self=False
+    ),
+    "index_reduce, prod": lambda x: x.index_reduce(0, at(x, [1]), x[:1], "prod"),
+    "where": lambda x: ag.where(x > 1, x, 0.5),
+    "where of two": lambda x: ag.where(x > 1, x, x * 2),
+}
+
+
+@pytest.mark.parametrize("device", ["cpu", STRICT.device_type])
+@pytest.mark.parametrize("name", PLACES)
+def test_gradients_at_places_stay_in_bfloat16(name: str, device: str) -> None:
+    found = []
+    for dtype in (ag.float32, ag.bfloat16):
+        x = ag.tensor([[0.0, 2.0, 1.0], [1.5, 0.5, 0.0], [3.0, -1.0, 0.25]]).to(dtype).to(device)
+        x.requires_grad_()
+        y = PLACES[name](x)
+        y.sum().backward()
+        assert (y.dtype, x.grad.dtype) == (dtype, dtype)
+        found.append([each.detach().cpu().float().numpy() for each in (y, x.grad)])
     for rough, exact in zip(*found[::-1], strict=True):
         np.testing.assert_allclose(rough, exact, rtol=0.05, atol=0.05)

@@ -140,3 +140,23 @@ def test_a_second_backward_where_nothing_saved_is_needed(name: str) -> None:
         return [told(lambda: y.backward())["error"], x.grad]
 
     agree(program)
+
+
+PROBABILITIES: dict[str, Callable[..., Any]] = {
+    "an ignored class": lambda t, x, loss: loss(x, x, ignore_index=0),
+    "weights of other classes": lambda t, x, loss: loss(x, x, t.ones(2)),
+    "no floats": lambda t, x, loss: loss(x, t.ones((2, 3), dtype=t.int64)),
+    "no floats in one row": lambda t, x, loss: loss(x[0], t.ones(3, dtype=t.int64)),
+    "a class for a number": lambda t, x, loss: loss(x[0, 0], t.tensor(0)),
+    "smoothing, too": lambda t, x, loss: loss(x, x, ignore_index=1, label_smoothing=2.0),
+    "right": lambda t, x, loss: loss(x, x, t.ones(3), ignore_index=-1, label_smoothing=0.5),
+}
+
+
+@pytest.mark.parametrize("name", PROBABILITIES)
+def test_class_probabilities(name: str) -> None:
+    def program(t: Any) -> Any:
+        x = t.arange(6.0).reshape(2, 3)
+        return told(lambda: PROBABILITIES[name](t, x, t.nn.functional.cross_entropy))
+
+    agree_in_words(program)

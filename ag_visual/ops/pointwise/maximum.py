@@ -153,7 +153,12 @@ def _where(xp, condition, self, other):
             "where expected condition to be a boolean tensor, but got a tensor with dtype "
             f"{condition.dtype.name}. Compare it with something first."
         )
-    return xp.where(condition, self, other)
+    result = xp.where(condition, self, other)
+    given = [x.dtype for x in (self, other) if hasattr(x, "dtype")]
+    # NumPy widens bfloat16 beside a number, CuPy beside bfloat16, too.
+    if given and result.dtype.kind != "V" and all(each.kind == "V" for each in given):
+        return result.astype(given[0])
+    return result
 
 
 def _where_samples(make):

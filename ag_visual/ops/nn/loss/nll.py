@@ -219,6 +219,22 @@ def _smoothed(
     return F.sum(loss) / F.sum(used)
 
 
+def _check_probabilities(shape: tuple[int, ...], target, weight, ignore_index: int) -> None:
+    if not target.is_floating_point():
+        raise RuntimeError(
+            "Expected floating point type for target with class probabilities, got "
+            f"{target.dtype.scalar_name}. Class indices have the input's shape without its classes"
+        )
+    if ignore_index >= 0:
+        raise RuntimeError("ignore_index is not supported for floating point target")
+    classes = shape[1] if len(shape) > 1 else math.prod(shape)
+    if weight is not None and tuple(weight.shape) != (classes,):
+        raise RuntimeError(
+            f"cross_entropy: weight tensor should be defined either for all {classes} classes or "
+            f"no classes but got weight tensor of shape: {list(weight.shape)}"
+        )
+
+
 def _cross_entropy_probabilities(F, input, target, weight, reduction: int, smoothing: float):
     dim = 0 if input.ndim == 1 else 1
     if smoothing:
@@ -254,10 +270,12 @@ def _cross_entropy(
     probabilities of the input's shape. Source: https://pytorch.org/docs/2.8/nn.functional.html
     """
     number = reduction_of(reduction, size_average, reduce)
+    shape, picked = _shape(input), _shape(target)
+    if picked == shape:
+        _check_probabilities(shape, target, weight, ignore_index)
     if not 0.0 <= label_smoothing <= 1.0:
         raise RuntimeError(f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing}")
-    shape, picked = _shape(input), _shape(target)
-    if picked == shape and target.is_floating_point():
+    if picked == shape:
         return _cross_entropy_probabilities(F, input, target, weight, number, label_smoothing)
     dim = 0 if len(shape) == 1 else 1
     logp = log_probabilities(F, input, dim)
