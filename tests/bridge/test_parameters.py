@@ -152,6 +152,41 @@ def test_two_models_are_two_modules(torch: Any) -> None:
     assert modules["one"] != modules["two"]
 
 
+def through_numpy(torch: Any, one: Any, two: Any) -> None:
+    hidden = one(torch.ones(2, 3)).relu()
+    hidden = torch.from_numpy(hidden.detach().numpy() * 2)
+    two(hidden).sum().backward()
+
+
+def test_what_an_optimizer_trains_beside_the_leaves_is_missed_with_its_line(torch: Any) -> None:
+    one, two, other = (torch.nn.Linear(3, 3) for _ in range(3))
+    optimizer = torch.optim.SGD([*one.parameters(), *two.parameters()], 0.1)
+    apart = torch.optim.SGD(other.parameters(), 0.1)
+    for _ in range(2):
+        optimizer.zero_grad()
+        through_numpy(torch, one, two)
+        optimizer.step()
+    found = absent()
+    assert found == dict.fromkeys(("one.weight", "one.bias"), ("detach", "hidden.detach()")), (
+        "the other network has an optimizer of its own"
+    )
+    assert apart.param_groups
+    # A pass of the other one alone misses nothing.
+    other(torch.ones(2, 3)).sum().backward()
+    assert absent() == found
+
+
+def test_a_module_that_an_optimizer_trains_and_no_line_cuts_off_is_unused(torch: Any) -> None:
+    one, two = torch.nn.Linear(3, 3), torch.nn.Linear(3, 3)
+    trained = torch.optim.SGD([*one.parameters(), *two.parameters()], 0.1)
+    loss = two(torch.ones(2, 3)).sum()
+    shown = one(torch.ones(2, 3)).detach()
+    loss.backward()
+    assert len(shown) == 2
+    assert trained.param_groups
+    assert {kind for kind, _ in absent().values()} == {"unused"}
+
+
 def test_norms_of_values_are_those_of_now(torch: Any) -> None:
     net, plain = network(torch), torch.full((3,), 2.0, requires_grad=True)
     (net.head(net(torch.ones(3, 4))).sum() + plain.sum()).backward()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import numpy as np
 import pytest
 
 import ag_visual
@@ -100,6 +101,19 @@ def test_what_hooks_have_packed_is_left_packed_as_a_backward_begins() -> None:
         assert not unpacked
         y.sum().backward()
         assert len(unpacked) == 1, "by torch itself"
+
+
+@pytest.mark.parametrize(
+    ("exponent", "zero", "negative"), [(2, 0, 0), (-2, 1, 0), (1.5, 0, 2), (0.5, 1, 2)]
+)
+def test_only_numbers_that_an_exponent_does_not_take_are_counted(
+    engine: Any, exponent: float, zero: int, negative: int
+) -> None:
+    x = engine.tensor([-2.0, -1.0, 0.0, float("inf")], requires_grad=True)
+    with np.errstate(all="ignore"):
+        found = table("odd", lambda: (x**exponent).sum().backward())
+    counts = [(r["zero"], r["negative"], r["inf"]) for r in found if r["name"] == "self"]
+    assert counts == [(zero, negative, 1)]
 
 
 def test_what_is_looked_at_grows_with_kinds_of_nodes_not_with_nodes() -> None:

@@ -167,9 +167,104 @@ def safe_logs(t: Any) -> None:
     fit(t, [w], loss)
 
 
+def gradient_penalty(t: Any) -> None:
+    nn = t.nn
+    make = nn.Sequential(nn.Linear(4, 16), nn.ReLU(), nn.Linear(16, 2))
+    judge = nn.Sequential(nn.Linear(2, 16), nn.LeakyReLU(0.2), nn.Linear(16, 1))
+    making, judging = (t.optim.RMSprop(net.parameters(), 1e-3) for net in (make, judge))
+    for _ in range(STEPS):
+        real, fake = t.randn(16, 2), make(t.randn(16, 4)).detach()
+        between = (0.5 * real + 0.5 * fake).requires_grad_(True)  # its gradient is zero
+        (slope,) = t.autograd.grad(judge(between).sum(), between, create_graph=True)
+        judging.zero_grad()
+        # The gradients of both terms cancel in the last bias.
+        loss = judge(fake).mean() - judge(real).mean()
+        (loss + 10 * (slope.norm(dim=1) - 1).square().mean()).backward()
+        judging.step()
+        making.zero_grad()
+        (-judge(make(t.randn(16, 4))).mean()).backward()
+        making.step()
+
+
+def policy(t: Any) -> None:
+    nn = t.nn
+    acts = nn.Sequential(nn.Linear(4, 16), nn.Tanh(), nn.Linear(16, 2))
+    values = nn.Sequential(nn.Linear(4, 16), nn.Tanh(), nn.Linear(16, 1))
+
+    def loss() -> Any:
+        states = t.randn(8, 4)
+        chosen = t.distributions.Categorical(logits=acts(states))
+        value = values(states).squeeze(1)
+        returned = t.randn(8)
+        better = (returned - value).detach()
+        gained = (chosen.log_prob(chosen.sample()) * better).sum()
+        return (value - returned).square().sum() - gained - 0.01 * chosen.entropy().sum()
+
+    fit(t, [*acts.parameters(), *values.parameters()], loss)
+
+
+def quantized(t: Any) -> None:
+    nn = t.nn
+    code, decode, book = nn.Linear(8, 4), nn.Linear(4, 8), nn.Embedding(6, 4)
+    x = t.randn(16, 8)
+
+    def loss() -> Any:
+        z = code(x)
+        nearest = book(t.cdist(z, book.weight).argmin(1))
+        straight = z + (nearest - z).detach()
+        kept = (nearest - z.detach()).square().mean() + 0.25 * (
+            z - nearest.detach()
+        ).square().mean()
+        return (decode(straight) - x).square().mean() + kept
+
+    fit(t, [p for part in (code, decode, book) for p in part.parameters()], loss)
+
+
+def cut_through_time(t: Any) -> None:
+    nn = t.nn
+    cell, head = nn.LSTMCell(3, 8), nn.Linear(8, 1)
+    optimizer = t.optim.Adam([*cell.parameters(), *head.parameters()], 1e-3)
+    state = t.zeros(4, 8), t.zeros(4, 8)
+    for _ in range(STEPS):
+        loss = t.zeros(())
+        for _ in range(3):
+            state = cell(t.randn(4, 3), state)
+            loss = loss + head(state[0]).square().mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        state = state[0].detach(), state[1].detach()
+
+
+def several_tasks(t: Any) -> None:
+    nn = t.nn
+    body, tasks = nn.Linear(8, 16), "abc"
+    heads = nn.ModuleDict({name: nn.Linear(16, 3) for name in tasks})
+    net = nn.ModuleList([body, heads])
+    x, y, steps = t.randn(32, 8), t.arange(32) % 3, iter(tasks * STEPS)
+    loss = lambda: nn.functional.cross_entropy(heads[next(steps)](body(x).relu()), y)  # noqa: E731
+    fit(t, net.parameters(), loss)
+
+
+def several_passes_over_zeros(t: Any) -> None:
+    nn = t.nn
+    block, last, head = nn.Linear(4, 4), nn.Linear(4, 4, bias=False), nn.Linear(4, 1)
+    nn.init.zeros_(last.weight)
+    all_of = [p for part in (block, last, head) for p in part.parameters()]
+    optimizer = t.optim.SGD(all_of, 0.1)
+    for _ in range(STEPS):
+        for _ in range(3):
+            x = t.randn(8, 4)
+            head(x + last(block(x).tanh())).square().mean().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+
+
 LOOPS: tuple[Callable[[Any], None], ...] = (
     *(mlp, convolutions, transformer, adversaries, variational, residual, regression, deep_relu),
     *(several_passes_a_step, weights_that_begin_at_zero, safe_logs),
+    *(gradient_penalty, policy, quantized, cut_through_time, several_tasks),
+    several_passes_over_zeros,
     lambda t: adversaries(t, kept=False),
     lambda t: recurrent(t, "RNN"),
     lambda t: recurrent(t, "LSTM"),

@@ -7,7 +7,7 @@ Looks only at plain containers, those in them, and one attribute level, never ru
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from types import FrameType, FunctionType, ModuleType
+from types import CodeType, FrameType, FunctionType, ModuleType
 from typing import Any, Final
 
 from ag_visual.core import source
@@ -50,6 +50,17 @@ def scopes_of(frame: FrameType | None) -> Iterator[Scope]:
         frame = frame.f_back
     if innermost is not None and not yielded:
         yield innermost
+
+
+def codes_of(frame: FrameType | None) -> Iterator[CodeType]:
+    """The code of the user's frames from the innermost out, as many as `scopes_of` looks at."""
+    frame = source.outside(frame)
+    left = _FRAMES
+    while frame is not None and left:
+        if not source.inside[frame.f_code.co_filename]:
+            left -= 1
+            yield frame.f_code
+        frame = frame.f_back
 
 
 Types = tuple[type, ...]
@@ -180,6 +191,42 @@ def modules_in(scope: Scope) -> Iterator[tuple[str, Any]]:
             if type(own) is dict:
                 entries = list(own.items())[:_MANY]
                 yield from ((f"{name}.{key}", v) for key, v in entries if _is_module(v))
+
+
+def optimizers_in(scope: Scope) -> Iterator[Any]:
+    """Each optimizer that a variable of the scope, or an attribute of one, holds."""
+    try:
+        items = list(scope.values())[:_MANY]
+    except RuntimeError:
+        return
+    for value in items:
+        own = _attributes_of(value)
+        if _groups(own):
+            yield value
+        else:
+            yield from (v for v in list(own.values())[:_MANY] if _groups(_attributes_of(v)))
+
+
+def trained_by(optimizer: Any) -> list[Any]:
+    """The parameters of an optimizer's groups."""
+    groups = _groups(_attributes_of(optimizer))
+    return [p for group in groups if type(group) is dict for p in group.get("params", ())]
+
+
+def _groups(attributes: dict[str, Any]) -> list[Any]:
+    groups = attributes.get("param_groups")
+    return groups if type(groups) is list else []
+
+
+def _attributes_of(value: Any) -> dict[str, Any]:
+    """Its own attributes, without running code of its class."""
+    if type(value) in _PLAIN:
+        return {}
+    try:
+        own = object.__getattribute__(value, "__dict__")
+    except AttributeError:
+        return {}
+    return own if type(own) is dict else {}
 
 
 def parameters_of(module: Any) -> list[tuple[str, Any]]:

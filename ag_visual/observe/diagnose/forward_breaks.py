@@ -99,6 +99,20 @@ def left_on_way(owners: Iterable[Owner]) -> list[GraphBreak] | Unused:
     return []
 
 
+def left_in_code(code: CodeType, module: str) -> list[Cut]:
+    """The cuts on the way from what a module computes to the `backward()` in a function or cell
+    that calls it by this name.
+    """
+    function = _definition(code)
+    if function is None and not code.co_name.startswith("<"):
+        return []
+    tree = function or parsed(_text_of(code))
+    following = _Pass(_Flow(object, "", module), code, "")
+    following.known[module] = {}
+    following.block(tree.body if tree else [])
+    return _those_that_ran(following.returned or {})
+
+
 def _owners(x: Any, frame: FrameType | None, types: Types) -> Iterator[Owner]:
     """Those of a tensor that the user's frames can see."""
     for scope in scopes_of(frame):
@@ -276,8 +290,12 @@ class _Pass:
         self._certain = certain and not leaves
 
     def _expression(self, node: ast.expr) -> None:
-        """A statement of its own: of those only `h.detach_()` changes what is known."""
+        """A statement of its own: of those only `h.detach_()` changes what is known, and what
+        `backward()` is called of is what counts of a program.
+        """
         call = method_call(node)
+        if call is not None and call[1] == "backward":
+            self.returned = _joined(self.returned, self._value(call[0]))
         if call is not None and call[1] == "detach_":
             value = self._value(node)
             if value is not None:
@@ -289,6 +307,8 @@ class _Pass:
                 self._store(part, value)
             return
         name = ast.unparse(target)
+        if name == self.flow.of:
+            return  # the line that makes the module
         if value is None:
             self.known.pop(name, None)
         else:

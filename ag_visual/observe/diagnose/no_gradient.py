@@ -9,11 +9,18 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from types import CodeType
 from typing import Any, Final
 
 from ag_visual.core import source
 from ag_visual.observe.diagnose.explain import break_reason, placed, reason_of_break
-from ag_visual.observe.diagnose.forward_breaks import GraphBreak, Owner, Unused, left_on_way
+from ag_visual.observe.diagnose.forward_breaks import (
+    GraphBreak,
+    Owner,
+    Unused,
+    left_in_code,
+    left_on_way,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,13 +59,16 @@ FROZEN: Final = Absence("frozen", "requires_grad is False")
 
 class Reasons:
     """The reasons of the parameters of one backward. cuts: all values in it that had left a graph.
+    codes: what called it, the innermost first.
 
-    Modules of one class are read once.
+    Modules of one class, and a variable of the callers, are read once.
     """
 
-    def __init__(self, cuts: Sequence[Left]) -> None:
+    def __init__(self, cuts: Sequence[Left], codes: Sequence[CodeType] = ()) -> None:
         self.cuts = cuts
+        self.codes = codes
         self._read: dict[tuple[type, str], list[GraphBreak] | Unused] = {}
+        self._called: dict[str, list[GraphBreak]] = {}
 
     def of(self, number: int, name: str, owners: Sequence[Owner]) -> Absence:
         """Why the parameter of this number and name got none; owners: the innermost first."""
@@ -80,11 +90,21 @@ class Reasons:
             text = f"not used in this pass: no method of {unused.owner}{where} takes it"
             repair = f"use `self.{unused.attribute}` in {unused.owner}.forward"
             return Absence("unused", text, unused.site, repair)
+        if owners and (cuts := self._in_callers(owners[-1][1])):
+            return _in_source(cuts[0])
         text = "not used in this pass"
         others = [cut for cut in self.cuts if cut.open]
         if others:
             text += f"; a value left the graph{placed(others[0].site)}"
         return Absence("unused", text, None, f"use {_quoted(name)} in the computation")
+
+    def _in_callers(self, module: str) -> list[GraphBreak]:
+        """Cuts on the way from a variable's module to the backward, in what called it."""
+        found = self._called.get(module)
+        if found is None:
+            each = (left_in_code(code, module) for code in self.codes)
+            found = self._called[module] = next(filter(None, each), [])
+        return found
 
     def _in_forward(self, owner: Owner) -> list[GraphBreak] | Unused:
         """What the forward of one module does with what is on the way to the parameter."""

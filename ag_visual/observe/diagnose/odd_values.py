@@ -31,7 +31,9 @@ _ELEMENTS: Final = 1 << 24
 
 
 class Odd(NamedTuple):
-    """Counts of one saved tensor. beyond: 1 or more, or -1 or less."""
+    """Counts of one saved tensor. beyond: 1 or more, or -1 or less. Of what is raised to a power,
+    zeros and negative numbers are counted where its exponent does not take them.
+    """
 
     seq: int
     name: str
@@ -177,14 +179,26 @@ def _plain(array: Any) -> bool:
 
 
 def _of_node(node: LiveNode, edge: _Edge) -> Iterator[Odd]:
-    power = edge.name == "self" and edge.fine is _nonzero
+    power = _is_power(edge)
     for name, own, array in _arrays(node):
         # All powers take what is positive: that is less to ask than the exponent.
         if name != edge.name or _is(_positive if power else edge.fine, array):
             continue
-        if power and ((needed := _power(node)) is None or _is(needed, array)):
-            continue
-        yield _counted(node.seq, name, own, array)
+        if not power:
+            yield _counted(node.seq, name, own, array)
+        elif (needed := _power(node)) is not None and not _is(needed, array):
+            yield _of_power(_counted(node.seq, name, own, array), needed)
+
+
+def _is_power(edge: _Edge) -> bool:
+    return edge.name == "self" and edge.fine is _nonzero
+
+
+def _of_power(counts: Odd, needed: Callable[[Any], bool]) -> Odd:
+    """Without the numbers that the exponent takes: squares are of negative numbers, too."""
+    zero = counts.zero if needed in (_positive, _nonzero) else 0
+    negative = counts.negative if needed in (_positive, _not_negative) else 0
+    return counts._replace(zero=zero, negative=negative)
 
 
 def _is(fine: Callable[[Any], bool], array: Any) -> bool:
@@ -259,7 +273,13 @@ def _all_of(nodes: Iterable[LiveNode], edge_of: dict[Any, _Edge | None]) -> list
             left -= array.size
             if left < 0:
                 return found
-            fine = edge.fine if edge is not None and edge.name == name else _finite
+            fine: Callable[[Any], bool] = _finite
+            power = False
+            if edge is not None and edge.name == name:
+                fine, power = edge.fine, _is_power(edge)
+            if power:
+                fine = _power(node) or _finite
             if not _is(fine, array):
-                found.append(_counted(node.seq, name, own, array))
+                counts = _counted(node.seq, name, own, array)
+                found.append(_of_power(counts, fine) if power else counts)
     return found

@@ -14,11 +14,19 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from types import FrameType
+from types import CodeType, FrameType
 from typing import Any, Final, NamedTuple
 
 from ag_visual.core import source
-from ag_visual.core.diagnosis.variable_names import modules_in, parameters_of, scopes_of, tensors_in
+from ag_visual.core.diagnosis.variable_names import (
+    codes_of,
+    modules_in,
+    optimizers_in,
+    parameters_of,
+    scopes_of,
+    tensors_in,
+    trained_by,
+)
 from ag_visual.core.saved import origin_of
 from ag_visual.core.tensor import Tensor
 from ag_visual.engine.norms import norm2
@@ -39,6 +47,9 @@ _SITUATIONS: Final = 16
 
 _CUTS: Final = 256
 """Values that left a graph, the last ones told, that are remembered."""
+
+_OPTIMIZERS: Final = 32
+"""Optimizers, those met last, that are asked what they train together."""
 
 _WAITING: Final = 64
 """Backwards whose reasons wait for the next drain."""
@@ -90,12 +101,15 @@ class _Module:
 
 @dataclass(slots=True)
 class _Pass:
-    """A backward that leaves parameters out. cuts: what had left a graph when it began."""
+    """A backward that leaves parameters out. cuts: what had left a graph when it began; codes: of
+    the user's frames, the innermost first.
+    """
 
     task: int
     t: int
     missing: list[tuple[Fact, list[Owner]]]
     cuts: list[Left]
+    codes: list[CodeType]
 
 
 class Parameters:
@@ -104,6 +118,7 @@ class Parameters:
     def __init__(self) -> None:
         self._leaves: tuple[_Leaf, ...] = ()  # of the backward that was looked at last
         self._modules: dict[int, _Module] = {}
+        self._optimizers: list[weakref.ref[Any]] = []
         self._known: dict[int, _Parameter] = {}  # by the id of the tensor
         # By what leaves and code are known by: these, held, so that no others get their ids.
         self._met: dict[tuple[int, int], tuple[Any, Any, tuple[_Leaf, ...]]] = {}
@@ -145,15 +160,16 @@ class Parameters:
         if any(self._of(leaf) is None for leaf in leaves):
             self._find(frame, taking)
         now = perf_counter_ns()
-        missing = list(self._look(taking, now))
+        missing = list(self._look(taking, self._together(taking), now))
         if any(fact.trained for fact, _ in missing):
             # Now, while what was cut off may still live.
             catch_up()
             cuts = [*self._recorded_breaks(task, node)]
             cuts += self._seen_breaks(task, frame) if unseen else []
-            self._passes.append(_Pass(task.id, now, missing, list(dict.fromkeys(cuts))))
+            codes = list(codes_of(frame))
+            self._passes.append(_Pass(task.id, now, missing, list(dict.fromkeys(cuts)), codes))
         elif missing:
-            self._passes.append(_Pass(task.id, now, missing, []))
+            self._passes.append(_Pass(task.id, now, missing, [], []))
 
     def cut(self, events: Iterable[Event]) -> None:
         """BREAK events of the log."""
@@ -199,10 +215,21 @@ class Parameters:
         return found if found is not None and found.ref() is tensor else None
 
     def _find(self, frame: FrameType | None, taking: set[int]) -> None:
-        """Get to know the modules of the user's variables that have some of these leaves."""
+        """Get to know the modules of the user's variables that have some of these leaves, or are
+        trained together with one of these.
+        """
         types = _types()
         found = []
-        for scope in scopes_of(frame):
+        scopes = list(scopes_of(frame))
+        known = {id(ref()) for ref in self._optimizers}
+        for scope in scopes:
+            for each in optimizers_in(scope):
+                if id(each) not in known:
+                    known.add(id(each))
+                    self._optimizers.append(weakref.ref(each))
+        del self._optimizers[:-_OPTIMIZERS]
+        taking = self._together(taking)
+        for scope in scopes:
             for name, module in modules_in(scope):
                 own = [(p, t) for p, t in parameters_of(module) if issubclass(type(t), types)]
                 ids = {id(tensor) for _, tensor in own}
@@ -214,6 +241,15 @@ class Parameters:
             if not ids <= seen and not self._knows(module):
                 self._add(name, module)
             seen |= ids
+
+    def _together(self, taking: set[int]) -> set[int]:
+        """The same leaves, and what the optimizers of some of these train beside them."""
+        found = set(taking)
+        for ref in self._optimizers:
+            own = {id(tensor) for tensor in trained_by(ref())}
+            if own & taking:
+                found |= own
+        return found
 
     def _knows(self, module: Any) -> bool:
         return any(each.ref() is module for each in self._modules.values())
@@ -232,12 +268,16 @@ class Parameters:
             if one.ref() is None:
                 del self._known[number]
 
-    def _look(self, taking: set[int], now: int) -> Iterator[tuple[Fact, list[Owner]]]:
-        """Tell what is new about the modules that have these leaves; their other parameters."""
+    def _look(
+        self, taking: set[int], together: set[int], now: int
+    ) -> Iterator[tuple[Fact, list[Owner]]]:
+        """Tell what is new about the modules that have these leaves, or others that are trained
+        together with them; their other parameters.
+        """
         for number, each in list(self._modules.items()):
             module = each.ref()
             own = [] if module is None else parameters_of(module)
-            if not any(id(tensor) in taking for _, tensor in own):
+            if not any(id(tensor) in together for _, tensor in own):
                 continue
             for order, (path, tensor) in enumerate(own):
                 one = self._of(tensor)
@@ -294,7 +334,7 @@ class Parameters:
                 yield Left(kind, source.resolve(code, lasti), of)
 
     def _explained(self, done: _Pass) -> Iterator[Missing]:
-        reasons = Reasons(done.cuts)
+        reasons = Reasons(done.cuts, done.codes)
         for fact, owners in done.missing:
             why = reasons.of(fact.parameter, fact.name, owners) if fact.trained else FROZEN
             yield Missing(fact.parameter, done.task, why, done.t)

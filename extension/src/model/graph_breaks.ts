@@ -18,6 +18,8 @@ export interface GraphBreak {
   without: string[];
   /** what gave the input, where nothing of its own graph is left: `make` of `make(z).detach()` */
   called: string;
+  /** all variables that it was computed from are known, and get a gradient another way */
+  harmless: boolean;
 }
 
 const WORDS: Record<string, string> = {
@@ -86,15 +88,18 @@ function breaksIn(store: Store, seq: number, reached: Set<string>, until: number
     const maker = at.maker[row];
     const leaf = at.flags[row] & 1 ? DETACHED_LEAF.exec(site?.text ?? '') : null;
     const idle = kind === 'none';
-    const behind = leaf ? [leaf[1]] : maker === NONE ? [] : leavesBelow(store, maker, idle);
+    const behind = leaf ? [leaf[1]] : maker === NONE ? [] : [...leavesBelow(store, maker, idle)];
+    const without = behind.filter(name => idle || !reached.has(name));
     return {
       seq,
       input: store.string(at.name[row]),
       kind,
       words: WORDS[kind] ?? kind,
       site,
-      without: [...behind].filter(name => idle || !reached.has(name)),
-      called: leaf || maker !== NONE ? '' : calledIn(site?.text ?? '')
+      without,
+      // What gives indices or truth values is no network that something else would train.
+      called: leaf || maker !== NONE || kind === 'dtype' ? '' : calledIn(site?.text ?? ''),
+      harmless: behind.length > 0 && without.length === 0
     };
   });
 }

@@ -33,7 +33,7 @@ export interface Parameter {
   seq: number | null;
   /** 2-norm of the gradient that arrived; null where none did (yet) */
   norm: number | null;
-  state: 'got' | 'waits' | 'none';
+  state: 'got' | 'waits' | 'unwatched' | 'none';
   why: Why | null;
   /** the norm in the last pass before that gave it one */
   before: number | null;
@@ -252,19 +252,46 @@ export interface Missing {
   why: Why;
 }
 
-/** Parameters that require grad, of the modules that these leaves belong to, beside the leaves. */
-export function missingBeside(store: Store, leaves: Iterable<number>, task: number): Missing[] {
+/** What a pass gave no gradient, of the modules that its leaves belong to. */
+export interface Beside {
+  /** those that require grad */
+  missing: Missing[];
+  /** leaves of the pass that are no module's, as far as their memory is known */
+  strangers: boolean;
+}
+
+/**
+ * Modules of what a pass, or one of the same line before it, was told to leave out: those of its
+ * optimizer that have no leaf in it belong to it, too.
+ */
+function trainedBeside(store: Store, task: number): Set<number> {
+  const { absent, parameters } = store;
+  const site = store.tasks.get(task)?.site;
+  const found = new Set<number>();
+  for (let row = 0; row < absent.rows; row++) {
+    const of = absent.at.task[row];
+    if (of !== task && (of > task || store.tasks.get(of)?.site !== site)) continue;
+    const parameter = store.parameterRow.get(absent.at.parameter[row]);
+    if (parameter >= 0) found.add(parameters.at.module[parameter]);
+  }
+  return found;
+}
+
+export function missingBeside(store: Store, leaves: Iterable<number>, task: number): Beside {
   const { parameters } = store;
   const { at } = parameters;
   const owners = new Owners(store);
   const [there, modules] = [new Set<number>(), new Set<number>()];
+  let strangers = false;
   for (const seq of leaves) {
     const leaf = store.leafRow.get(seq);
     const row = leaf < 0 ? -1 : owners.of(leaf, seq);
+    strangers ||= leaf >= 0 && row < 0 && store.leaves.at.storage[leaf] !== 0;
     if (row < 0) continue;
     there.add(row);
     modules.add(at.module[row]);
   }
+  for (const module of trainedBeside(store, task)) modules.add(module);
   const found: Missing[] = [];
   for (let row = 0; row < parameters.rows; row++) {
     const newest = store.parameterRow.get(at.parameter[row]) === row;
@@ -274,15 +301,17 @@ export function missingBeside(store: Store, leaves: Iterable<number>, task: numb
     const why = reasonOf(store, number, task);
     found.push({ name: store.string(at.name[row]), number, storage, why });
   }
-  return found;
+  return { missing: found, strangers };
 }
 
-/** Whether any pass that is kept gave it a gradient. */
-export function everGot(store: Store, storage: number): boolean {
-  const { leavesOn, leaves, runsOf } = store;
-  for (let row = leavesOn.newest(storage); row !== -1; row = leavesOn.before(row))
-    if (runsOf.newest(leaves.at.seq[row]) !== -1) return true;
-  return false;
+/** The passes that are kept and gave what lies on a storage a gradient, the newest first. */
+export function* passesTo(store: Store, storage: number): Generator<number> {
+  const { leavesOn, leaves, runsOf, runs } = store;
+  for (let row = leavesOn.newest(storage); row !== -1; row = leavesOn.before(row)) {
+    const seq = leaves.at.seq[row];
+    for (let run = runsOf.newest(seq); run !== -1; run = runsOf.before(run))
+      yield runs.at.task[run];
+  }
 }
 
 function weightOf(weights: Weights | null, number: number | null, storage: number): number | null {
@@ -326,7 +355,7 @@ export function parametersOf(model: InspectorModel, weights: Weights | null): Pa
       storage,
       seq,
       norm: got ? arrived : null,
-      state: got ? 'got' : over ? 'none' : 'waits',
+      state: got ? 'got' : over ? 'none' : ended ? 'unwatched' : 'waits',
       why: got || !over ? null : (none?.get(label) ?? NOT_ASKED),
       before: null,
       weight: weightOf(weights, number, storage)
@@ -345,6 +374,7 @@ export function parametersOf(model: InspectorModel, weights: Weights | null): Pa
       modules.add(parameters.at.module[row]);
     }
   }
+  if (modules.size > 0) for (const one of trainedBeside(store, id)) modules.add(one);
   const rows: number[] = [];
   for (let row = 0; row < parameters.rows; row++) {
     const newest = store.parameterRow.get(parameters.at.parameter[row]) === row;

@@ -145,11 +145,11 @@ function Sparkline({ parameter }: { parameter: Parameter }): ReactElement | null
 /** What stands beside the name of a parameter without a gradient. */
 function Reason({ row, stop }: { row: Parameter; stop: boolean }): ReactElement {
   const presenter = useInspector();
-  const { why } = row;
+  const { why, state } = row;
   if (!why) {
     return (
       <>
-        <td className="agv-number agv-quiet">waits</td>
+        <td className="agv-number agv-quiet">{state === 'waits' ? 'waits' : '?'}</td>
         <td colSpan={3} />
       </>
     );
@@ -189,6 +189,7 @@ function Summary({ rows }: { rows: readonly Parameter[] }): ReactElement {
   const frozen = rows.filter(({ why }) => why?.kind === 'frozen').length;
   const squares = rows.reduce((sum, { norm }) => sum + (norm ?? 0) ** 2, 0);
   const got = rows.some(({ norm }) => norm !== null);
+  const unwatched = rows.some(({ state }) => state === 'unwatched');
   return (
     <p className="agv-line" style={{ marginTop: 0 }}>
       <b>{plural(rows.length, 'parameter')}</b>
@@ -198,6 +199,7 @@ function Summary({ rows }: { rows: readonly Parameter[] }): ReactElement {
         </>
       )}
       {frozen > 0 && `, ${countText(frozen)} frozen`}
+      {unwatched && '; this pass was not watched while it ran, so its gradients are not known'}
       {got && `; |grad| of all together ${numberText(Math.sqrt(squares))}`}
     </p>
   );

@@ -219,7 +219,7 @@ it('tells units that are dead from zeros that may be meant so', () => {
     const training = new Training();
     const { program } = training;
     for (let i = 0; i < 4; i++) {
-      const w = program.leaf('model.fc.weight', [4, 4]);
+      const w = program.leaf('model.fc.weight', [4, 4], 7);
       const mm = training.op('MmBackward0', 2, [w]);
       const gate = training.op(op, 2, [mm], { text: 'gate(h)' });
       const sum = program.op('SumBackward0', 3, [gate], []);
@@ -232,6 +232,69 @@ it('tells units that are dead from zeros that may be meant so', () => {
     expect(finding.detail).toBe('The gradient of `model.fc.weight` is zero.');
     expect(finding.title).toContain('`gate(h)`');
   }
+});
+
+it('tells no zeros of what opens by itself, comes to nothing, or is new in each pass', () => {
+  const passes = (
+    make: (training: Training) => { root: number; zero: Set<number> },
+    count: number
+  ): string[][] => {
+    const training = new Training();
+    return Array.from({ length: count }, (_, i) => {
+      const { root, zero } = make(training);
+      training.program.backward(root, 4, { norm: seq => (zero.has(seq) && i < 3 ? 0 : 1) });
+      training.send();
+      return training.told;
+    });
+  };
+  const chain = (training: Training, storage?: number): number =>
+    training.op('MmBackward0', 2, [training.program.leaf('w', [4, 4], storage)]);
+  // A block whose last weight is 0 until the first update, after three passes of a step.
+  const opens = passes(training => {
+    const mm = chain(training, 7);
+    const root = training.op('SumBackward0', 3, [training.op('MulBackward0', 2, [mm])]);
+    return { root, zero: new Set([mm, mm - 1]) };
+  }, 4);
+  expect(opens).toEqual([['zero'], ['zero'], ['zero'], []]);
+  // Two terms whose gradients cancel in a bias that both share.
+  const cancels = passes(training => {
+    const bias = training.program.leaf('bias', [4], 7);
+    const [one, other] = [2, 3].map(line => training.op('AddmmBackward0', line, [bias]));
+    const root = training.op('SubBackward0', 3, [one, other]);
+    return { root, zero: new Set([bias]) };
+  }, 3);
+  expect(cancels.flat()).toEqual([]);
+  // An input of a gradient penalty, another tensor in each pass.
+  const fresh = passes(training => {
+    const mm = chain(training);
+    const root = training.op('SumBackward0', 3, [training.op('MulBackward0', 2, [mm])]);
+    return { root, zero: new Set([mm, mm - 1]) };
+  }, 3);
+  expect(fresh[2]).toEqual([]);
+});
+
+it('tells dead units once: what is multiplied by their zeros has a zero gradient by them', () => {
+  const training = new Training();
+  const { program } = training;
+  const first = training.op('MmBackward0', 2, [program.leaf('net.0.weight', [4, 4], 7)]);
+  const relu = training.op('ReluBackward0', 2, [first], { text: 'relu(h)' });
+  const weight = program.leaf('net.2.weight', [4, 4], 8);
+  const root = training.op('SumBackward0', 3, [training.op('MmBackward0', 3, [relu, weight])]);
+  const zero = new Set([first, first - 1, weight]);
+  program.backward(root, 4, { norm: seq => (zero.has(seq) ? 0 : 1) });
+  training.send();
+  expect(training.told).toEqual(['dead']);
+});
+
+it('does not call a power of a whole number wrong for numbers below 0', () => {
+  const training = new Training();
+  const { program } = training;
+  const mm = training.op('MmBackward0', 2, [program.leaf('w', [4])]);
+  const pow = training.op('PowBackward0', 3, [mm], { text: 'h.square()' });
+  program.backward(training.op('SumBackward0', 3, [pow]), 4, { nanAt: 2 });
+  training.send();
+  const [{ title, advice }] = training.model.findings;
+  expect([title, advice]).toEqual(['The derivative of `h.square()` gave NaN or ∞', null]);
 });
 
 it('names the line that cut a parameter off', () => {

@@ -110,7 +110,7 @@ test('a pass that nobody watched is counted, done, and of its gradients nothing 
   expect([...states.node]).toEqual([State.done, State.done]);
   expect([0, 1].map(i => gradientKind(states, i))).toEqual(['plain', 'plain']);
   expect(parametersOf(model, null).map(({ state, norm }) => [state, norm])).toEqual([
-    ['waits', null]
+    ['unwatched', null]
   ]);
   expect(gradientText({ from: 1, to: UNWATCHED })).toBe('norm 1 → not watched');
 });

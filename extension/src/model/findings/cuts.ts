@@ -16,6 +16,7 @@ const MOST = 8;
 export function cutsAmong(store: Store, nodes: Iterable<number>): Found[] {
   const found = new Map<string, Found>();
   for (const cut of breaksAmong(store, nodes)) {
+    if (cut.harmless) continue;
     const one = said(store, cut);
     const known = found.get(one.key);
     if (!known || (one.matters && !known.matters)) found.set(one.key, one);
@@ -25,7 +26,8 @@ export function cutsAmong(store: Store, nodes: Iterable<number>): Found[] {
     .slice(0, MOST);
 }
 
-function said(store: Store, { seq, input, words, site, without, called }: GraphBreak): Found {
+function said(store: Store, cut: GraphBreak): Found {
+  const { seq, input, kind, words, site, without, called } = cut;
   const [name] = without;
   const others = without.length - 1;
   const module = name ? moduleOfLabel(name) : moduleOf(store, seq).name;
@@ -52,6 +54,7 @@ function said(store: Store, { seq, input, words, site, without, called }: GraphB
     advice: null,
     without,
     called,
+    how: kind,
     seq,
     order: -1
   };

@@ -13,6 +13,8 @@ import { zeros } from './zeros';
 
 /** What is known of the passes of the same line before. */
 export interface Before {
+  /** memory of what got a gradient in some pass of the run, this one too */
+  fed: ReadonlySet<number>;
   /** gradient norms of the last ones, those that were finite */
   norms: readonly number[];
   /** the largest of all */

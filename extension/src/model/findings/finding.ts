@@ -59,10 +59,14 @@ export interface Found {
   advice: Advice | null;
   /** node or leaf to look at, null where there is none */
   seq: number | null;
+  /** memory of parameters that get no gradient, unless another pass of the run gives them one */
+  starving?: number[];
   /** variables that get no gradient by it, unless another pass of the run gives them one */
   without?: string[];
   /** the same of a function whose parameters are not known */
   called?: string;
+  /** the way in which a value left the graph: 'detach', 'no_grad', ... */
+  how?: string;
   /** the run of that node after which it shows, by its order; -1: the end of the pass */
   order: number;
 }

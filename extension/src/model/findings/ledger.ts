@@ -1,13 +1,12 @@
 // Findings of all passes so far. Each pass is looked at once, when it has ended; what is kept of it
 // is small and stays when its nodes are forgotten. Pure.
 
-import type { Site } from '../../protocol/schema';
 import type { Store, Task } from '../store';
 import type { Finder } from './finders';
 import { FINDERS } from './finders';
 import type { Finding, Found, Seen } from './finding';
 import { KINDS, bitOf } from './finding';
-import { Pass } from './pass';
+import { Pass, placeOf } from './pass';
 
 /** Passes of which a mark is kept, the newest; findings; norms of one line. */
 export const MOST_PASSES = 20_000;
@@ -40,8 +39,9 @@ class Strand {
 /** The newest run of a cell, or of a file. */
 class Run extends Strand {
   readonly lines = new Map<string, Strand>();
-  /** variables that got a gradient in some pass */
+  /** variables that got a gradient in some pass, and the memory of these */
   readonly reached = new Set<string>();
+  readonly fed = new Set<number>();
 
   constructor(readonly count: number | null) {
     super();
@@ -74,17 +74,18 @@ interface Told {
 
 /** Whether all that it would starve got a gradient in some pass of the run. */
 function isFed(
-  { without = [], called = '' }: Pick<Found, 'without' | 'called'>,
-  { reached }: Run
+  { starving, without = [], called = '' }: Pick<Found, 'starving' | 'without' | 'called'>,
+  { reached, fed }: Run
 ): boolean {
+  if (starving) {
+    return starving.every(storage => fed.has(storage));
+  }
   if (without.length > 0 || called === '') {
     return without.length > 0 && without.every(name => reached.has(name));
   }
   // Its parameters are called after it: `make.0.weight`, or `gan.make.0.weight` for `self.make`.
   return [...reached].some(name => `.${name}`.includes(`.${called}.`));
 }
-
-const placeOf = (site: Site | null): string => site?.cell_id ?? site?.file ?? '';
 
 export class Ledger {
   /** the newest marks, oldest first */
@@ -150,7 +151,7 @@ export class Ledger {
     }
     this.reach(pass, run);
     for (const finder of FINDERS) {
-      for (const found of finder.find(pass, line)) {
+      for (const found of finder.find(pass, { ...line, fed: run.fed })) {
         if (isFed(found, run)) continue;
         this.see(found, finder, found.kind === 'nonfinite' ? run : line, run, place, mark);
       }
@@ -166,12 +167,17 @@ export class Ledger {
 
   /** What gets a gradient in one pass of a run may be cut off in another, as two networks are. */
   private reach(pass: Pass, run: Run): void {
-    const before = run.reached.size;
+    const { store } = pass;
+    const size = (): number => run.reached.size + run.fed.size;
+    const before = size();
     for (const seq of pass.orderOf.keys()) {
-      const name = run.reached.size < MOST_NAMES ? pass.store.label(seq) : '';
+      const name = run.reached.size < MOST_NAMES ? store.label(seq) : '';
       if (name !== '') run.reached.add(name);
+      const leaf = run.fed.size < MOST_NAMES ? store.leafRow.get(seq) : -1;
+      const storage = leaf < 0 ? 0 : store.leaves.at.storage[leaf];
+      if (storage !== 0) run.fed.add(storage);
     }
-    if (run.reached.size === before) {
+    if (size() === before) {
       return;
     }
     for (const [key, { finding, run: of, strand }] of this.told) {
@@ -210,6 +216,10 @@ export class Ledger {
       return;
     }
     strand.sightings.set(key, sighting);
+    // Of parameters that were left out together some have got a gradient since.
+    const { starving } = sighting.found;
+    if (found.starving && starving && found.starving.length < starving.length)
+      sighting.found = found;
     sighting.inARow = sighting.last === now - 1 ? sighting.inARow + 1 : 1;
     if (sighting.inARow === 1) {
       sighting.marks = [];
@@ -257,7 +267,9 @@ export class Ledger {
       const told = this.told.get(key);
       const own = told?.sighting === sighting;
       if (own) Object.assign(told.finding, { of: strand.passes, partial: strand.partial });
-      if (sighting.told || sighting.last === strand.passes) {
+      // What begins at zero, as the last layer of a block may, opens with the first update.
+      const opened = sighting.found.kind === 'zero' && sighting.since === 1;
+      if ((sighting.told && !opened) || sighting.last === strand.passes) {
         continue;
       }
       for (const mark of sighting.marks) mark.kinds &= ~bitOf(sighting.found.kind);
@@ -297,7 +309,7 @@ export class Ledger {
 /** What is found in one pass by itself: of one that has not ended yet. */
 export function findingsOfPass(store: Store, task: Task): Finding[] {
   const pass = new Pass(store, task);
-  const all = FINDERS.flatMap(({ find }) => find(pass, { norms: [], peak: 0 }));
+  const all = FINDERS.flatMap(({ find }) => find(pass, { norms: [], peak: 0, fed: new Set() }));
   return all.map(found => onceSeen(found, task));
 }
 

@@ -4,17 +4,33 @@
 import type { Site } from '../../protocol/schema';
 import { plural } from '../format';
 import type { Missing } from '../parameters';
-import { everGot, missingBeside } from '../parameters';
+import { missingBeside, passesTo } from '../parameters';
 import { cuts } from './cuts';
+import type { Before } from './finders';
 import type { Found } from './finding';
 import type { Pass } from './pass';
-import { moduleOfLabel } from './pass';
+import { moduleOfLabel, placeOf } from './pass';
 
 /** Findings that are told of one pass, and parameters that are named in one. */
 const MOST = 8;
 const NAMED = 5;
 
 const lineKey = (site: Site): string => `${site.cell_id ?? site.file} ${site.line}`;
+
+/** Whether a pass that another cell called gave it a gradient: a step of another loss. */
+function gotElsewhere({ store, site }: Pass, storage: number): boolean {
+  for (const task of passesTo(store, storage)) {
+    const other = store.tasks.get(task);
+    if (other && placeOf(store.site(other.site)) !== placeOf(site)) return true;
+  }
+  return false;
+}
+
+/** Those that are told together: of one line, or of one module that is not used. */
+function groupOf({ name, why: { kind, site, repair } }: Missing): string {
+  if (kind !== 'unused') return `${kind} ${site ? lineKey(site) : name}`;
+  return site ? `${kind} ${lineKey(site)} ${repair}` : `${kind} ${moduleOfLabel(name)}`;
+}
 
 function said(pass: Pass, group: readonly Missing[], cut: Found | undefined): Found {
   const [{ name, why }] = group;
@@ -23,11 +39,11 @@ function said(pass: Pass, group: readonly Missing[], cut: Found | undefined): Fo
   const rest = others - more.length;
   const used = why.kind === 'unused';
   const { site } = why;
+  const repair = used && !site && others > 0 ? 'use them in the computation' : why.repair;
   return {
     kind: 'none',
-    key: `none ${why.kind} ${site ? lineKey(site) : name} ${used ? why.repair : ''}`,
-    // One that other passes give a gradient is left out on purpose: a step of another loss.
-    matters: group.some(({ storage }) => !everGot(pass.store, storage)),
+    key: `none ${groupOf(group[0])}`,
+    matters: group.some(({ storage }) => !gotElsewhere(pass, storage)),
     title:
       `\`${name}.grad\` stays None${others > 0 ? `, and ${plural(others, 'other')}` : ''}: ` +
       why.words,
@@ -38,24 +54,29 @@ function said(pass: Pass, group: readonly Missing[], cut: Found | undefined): Fo
         : '',
     lines: site ? [{ site, says: used ? 'takes no part of it' : why.words }] : [],
     module: moduleOfLabel(name),
-    advice: why.repair ? { text: why.repair, code: null } : null,
+    advice: repair ? { text: repair, code: null } : null,
+    starving: group.map(({ storage }) => storage),
+    how: why.kind,
     seq: cut?.seq ?? null,
     order: -1
   };
 }
 
-/** Those without a gradient, one finding for each reason; what of `cuts` they do not say. */
-export function leftOut(pass: Pass): Found[] {
+/**
+ * Those without a gradient, one finding for each reason; what of `cuts` they do not say. What other
+ * passes of the run give a gradient is left out on purpose.
+ */
+export function leftOut(pass: Pass, { fed }: Before): Found[] {
   const { store, task } = pass;
   const cut = cuts(pass);
-  if (store.absent.rows === 0 || task.ended !== 'well') {
+  if (store.parameters.rows === 0 || task.ended !== 'well') {
     return cut;
   }
+  const { missing, strangers } = missingBeside(store, pass.orderOf.keys(), task.task);
   const groups = new Map<string, Missing[]>();
-  for (const one of missingBeside(store, pass.orderOf.keys(), task.task)) {
-    const { kind, site, repair } = one.why;
-    if (kind === '') continue;
-    const key = `${kind} ${site ? lineKey(site) : ''} ${kind === 'unused' ? repair : ''}`;
+  for (const one of missing) {
+    if (one.why.kind === '' || fed.has(one.storage)) continue;
+    const key = groupOf(one);
     const known = groups.get(key);
     if (known) known.push(one);
     else groups.set(key, [one]);
@@ -67,6 +88,12 @@ export function leftOut(pass: Pass): Found[] {
     return said(pass, group, cut.find(one => at(one) === same));
   });
   // The line that cut them off is told with their names.
-  const lines = new Set(told.filter(({ key }) => !key.startsWith('none unused')).map(at));
-  return [...told.slice(0, MOST), ...cut.filter(one => !lines.has(at(one)))];
+  const lines = new Set(told.filter(({ how }) => how !== 'unused').map(at));
+  const all = missing.every(({ why }) => why.kind === '') && !strangers;
+  const isSaid = (one: Found): boolean =>
+    lines.has(at(one)) ||
+    (one.without?.length === 0 &&
+      ((all && one.called === '') || told.some(({ how }) => how === one.how)));
+  const rest = cut.filter(one => !isSaid(one));
+  return [...told.slice(0, MOST), ...rest];
 }

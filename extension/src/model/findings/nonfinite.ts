@@ -180,7 +180,9 @@ function inBackward(pass: Pass, seq: number, makers: number[]): Culprit {
   }
   const text = pass.textOf(maker);
   const edge = EDGES[pass.store.nameOf(maker)];
-  const advice = edge?.advice(text, argumentOf(text), before(pass, maker));
+  // Of a power it is the exponent that says which numbers it takes.
+  const told = pass.store.nameOf(maker) !== 'PowBackward0';
+  const advice = told ? edge?.advice(text, argumentOf(text), before(pass, maker)) : null;
   return {
     seq: maker,
     title: `The derivative of \`${text}\` gave NaN or ∞`,

@@ -129,6 +129,9 @@ export class Pass {
   }
 }
 
+/** The cell, or the file, of a line. */
+export const placeOf = (site: Site | null): string => site?.cell_id ?? site?.file ?? '';
+
 export interface Module {
   name: string;
   /** false: it is the nearest one known, the node may be beside it */

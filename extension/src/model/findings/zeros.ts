@@ -2,6 +2,8 @@
 // Pure.
 
 import { plural } from '../format';
+import { passesTo } from '../parameters';
+import type { Before } from './finders';
 import type { Found, Line } from './finding';
 import { placeKey } from './nonfinite';
 import type { Pass } from './pass';
@@ -22,13 +24,25 @@ const GATES: Readonly<Record<string, string>> = {
 /** Places that are told of one pass. */
 const MOST = 5;
 
+/**
+ * Whether no earlier pass gave a leaf a gradient, or it was gone soon after (and had no memory then):
+ * in a loop it is data, and no parameter.
+ */
+function isFresh({ store, task }: Pass, leaf: number): boolean {
+  const storage = store.leaves.at.storage[leaf];
+  if (storage !== 0)
+    for (const other of passesTo(store, storage)) if (other !== task.task) return false;
+  return true;
+}
+
 /** Parameters below a node that got a zero gradient, the nearest first. */
-function starved(pass: Pass, from: number): string[] {
+function starved(pass: Pass, from: number, looping: boolean): string[] {
   const { store } = pass;
   const seen = new Set([from]);
   const names: string[] = [];
   for (const seq of seen) {
-    if (store.leafRow.has(seq)) names.push(pass.nameOf(seq));
+    const leaf = store.leafRow.get(seq);
+    if (leaf >= 0 && !(looping && isFresh(pass, leaf))) names.push(pass.nameOf(seq));
     for (const row of store.edgesOf.rows(seq)) {
       const next = store.edges.at.dst[row];
       const order = pass.orderOf.get(next);
@@ -44,9 +58,14 @@ function listed(names: readonly string[]): string {
   return shown.join(', ') + (rest > 0 ? ` and ${plural(rest, 'other')}` : '');
 }
 
-export function zeros(pass: Pass): Found[] {
+export function zeros(pass: Pass, { norms }: Pick<Before, 'norms'>): Found[] {
+  const { store } = pass;
   const zero = new Set<number>();
   for (const [seq, order] of pass.orderOf) if (pass.normAt(order) === 0) zero.add(seq);
+  const gateOf = (maker: number): string | undefined => GATES[store.nameOf(maker)];
+  const liveOf = (seq: number): number[] =>
+    (pass.givers.get(seq) ?? []).filter(maker => !zero.has(maker));
+  const dead = new Set([...zero].flatMap(liveOf).filter(gateOf));
   const found: Found[] = [];
   for (const seq of zero) {
     if (found.length === MOST) {
@@ -56,9 +75,15 @@ export function zeros(pass: Pass): Found[] {
     if (makers.length > 0 && makers.every(maker => zero.has(maker))) {
       continue;
     }
-    const maker = makers.find(one => !zero.has(one));
-    const gate = maker === undefined ? undefined : GATES[pass.store.nameOf(maker)];
-    const names = starved(pass, seq);
+    const live = liveOf(seq);
+    // Several that each gave something, which came to nothing: no gradient is held up anywhere.
+    if (live.length > 1 && !live.every(gateOf)) continue;
+    const [maker] = live as (number | undefined)[];
+    const gate = maker === undefined ? undefined : gateOf(maker);
+    // What is multiplied by the zeros of a dead unit has a zero gradient for that reason.
+    const beside = maker === undefined ? [] : store.edgesOf.rows(maker);
+    if (!gate && beside.some(row => dead.has(store.edges.at.dst[row]))) continue;
+    const names = starved(pass, seq, !gate && norms.length > 0);
     // What reaches no parameter starves none, as the steps of a sequence that nobody reads.
     if (names.length === 0 && !gate) continue;
     const site = pass.lineOf(maker ?? seq);
