@@ -56,6 +56,14 @@ def outside(frame: FrameType | None) -> FrameType | None:
     return frame
 
 
+def user_level() -> int:
+    """How many frames the user's code is above the caller, as warnings count them."""
+    frame, level = sys._getframe(1), 1
+    while frame.f_back is not None and inside[frame.f_code.co_filename]:
+        frame, level = frame.f_back, level + 1
+    return level
+
+
 _RAISE = dis.opmap["RAISE_VARARGS"]
 _ARRAY_LIBRARIES = frozenset({"numpy", "scipy", "cupy", "cupyx", "numba"})
 

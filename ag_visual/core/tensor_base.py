@@ -15,7 +15,7 @@ import numpy
 
 from ag_visual import dtypes
 from ag_visual.arrays import backend as backends
-from ag_visual.core import modes, view
+from ag_visual.core import modes, source, view
 from ag_visual.core.storage import FRESH, Storage, unwritten
 from ag_visual.devices import device as Device
 from ag_visual.layouts import (
@@ -233,7 +233,7 @@ class TensorBase(Attached):
                 "Converting a tensor with requires_grad=True to a scalar may lead to unexpected "
                 "behavior.\nConsider using tensor.detach() first.",
                 UserWarning,
-                stacklevel=3,
+                stacklevel=source.user_level(),
             )
         value = self._array.item()
         if isinstance(value, complex) and kind != "complex":

@@ -7,7 +7,6 @@ Used by the wrappers of ops and composites, and by op files for what their signa
 from __future__ import annotations
 
 import inspect
-import sys
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -261,12 +260,7 @@ def older(
     return tuple(each for i, each in enumerate(args) if i not in at), {**named, **factors}
 
 
-def outside() -> int:
-    """How many frames the user's code is above the caller, as warnings count them."""
-    frame, level = sys._getframe(1), 1
-    while frame.f_back is not None and source.inside[frame.f_code.co_filename]:
-        frame, level = frame.f_back, level + 1
-    return level
+outside = source.user_level
 
 
 def fitted(called: str, op: Any, values: tuple[Any, ...]) -> tuple[Any, ...]:

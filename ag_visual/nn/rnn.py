@@ -129,7 +129,8 @@ class RNNBase(Module):
         count = self.num_layers * self._directions
         sizes = self._sizes()
         if hx is None:
-            return [data.new_zeros(count, batch, size) for size in sizes.values()]
+            like = {"dtype": data.dtype, "device": data.device}
+            return [F["zeros"](count, batch, size, **like) for size in sizes.values()]
         found = []
         given = hx if isinstance(hx, tuple | list) else (hx,)
         if len(given) != len(sizes) or not all(isinstance(part, Tensor) for part in given):

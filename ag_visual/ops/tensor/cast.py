@@ -17,6 +17,7 @@ from ag_visual.arrays.kernels.order import copied
 from ag_visual.arrays.quiet import quietly
 from ag_visual.core.tensor import Tensor, method
 from ag_visual.devices import device as Device
+from ag_visual.dispatch.arguments import outside
 from ag_visual.dispatch.families import structural
 from ag_visual.dispatch.memory_overlap import unless_idle
 from ag_visual.dispatch.record import ELEMENTWISE, LINEAR, ErrorSample, Sample
@@ -197,7 +198,9 @@ def to(
     kind = array.dtype if dtype is None else dtype_of("to", dtype).np
     if array.dtype.kind == "c" and kind.kind not in "cb":
         warnings.warn(
-            "Casting complex values to real discards the imaginary part", UserWarning, stacklevel=2
+            "Casting complex values to real discards the imaginary part",
+            UserWarning,
+            stacklevel=outside(),
         )
     if device is not None:
         where, here = Device(device), self.device
