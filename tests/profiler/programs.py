@@ -254,7 +254,12 @@ LINES = (
     *("t.normal(0.0, 1.0, (3,))", "t.tril_indices(3, 3)", "t.hann_window(8)"),
     *("x.clone().resize_(2, 2)", "nn.init.zeros_(x)", "nn.utils.rnn.pad_sequence([x, x[:1]])"),
     *("nn.utils.clip_grad_norm_([w], 1.0)", "nn.utils.clip_grad_value_([w], 1.0)"),
-    *("t._foreach_mul_([x, y], 1.0)", "nn.LSTM(8, 5)(im[0])"),
+    *(
+        "t._foreach_mul_([x, y], 1.0)",
+        "nn.LSTM(8, 5)(im[0])",
+        "nn.GRU(8, 5, batch_first=True)(im[0])",
+    ),
+    "m = nn.Transformer; m(4, 2, 1, 1, batch_first=True)(c, c, tgt_mask=m.generate_square_subsequent_mask(4))",
 )
 """One call each, on the names that `line` gives it."""
 
@@ -270,6 +275,7 @@ def line(t: Any, text: str) -> Program:
         "y": t.rand(3, 4),
         "q": t.rand(4, 4),
         "im": t.rand(2, 3, 8, 8),
+        "c": t.rand(1, 4, 4),
         "z": t.rand(3, dtype=t.complex64),
         "w": t.rand(3, requires_grad=True),
     }
