@@ -77,14 +77,23 @@ METHODS = {
     "resize_": "resize_",
 }
 """What tensors have beside the functions of the table: methods and properties."""
-FUNCTIONS = (
+_CREATION = (
     *("zeros", "ones", "empty", "full", "rand", "randn", "randint", "randperm", "arange", "eye"),
     *("linspace", "logspace", "zeros_like", "ones_like", "empty_like", "full_like", "rand_like"),
-    *("randn_like", "randint_like", "scalar_tensor", "empty_strided", "fill_", "zero_"),
-    *("normal", "empty_permuted", "triu_indices", "tril_indices", "histogramdd", "resize_as_"),
-    *("hann_window", "hamming_window", "bartlett_window", "blackman_window", "kaiser_window"),
+    *("randn_like", "randint_like", "scalar_tensor", "empty_strided", "normal", "empty_permuted"),
+    *("triu_indices", "tril_indices", "hann_window", "hamming_window", "bartlett_window"),
+    *("blackman_window", "kaiser_window"),
 )
+FUNCTIONS = (*_CREATION, "fill_", "zero_", "histogramdd", "resize_as_")
 """Functions of the table that are neither ops nor composites."""
+NEVER_RECORDED = frozenset(
+    (
+        "torch::autograd::AccumulateGrad",
+        "autograd::engine::evaluate_function: torch::autograd::AccumulateGrad",
+        *(f"aten::{name}" for name in _CREATION),
+    )
+)
+"""What no graph ever holds as an op: in torch it has no sequence number."""
 
 
 def op_name(name: str, public: str) -> str:

@@ -259,7 +259,7 @@ LINES = (
         "nn.LSTM(8, 5)(im[0])",
         "nn.GRU(8, 5, batch_first=True)(im[0])",
     ),
-    "m = nn.Transformer; m(4, 2, 1, 1, batch_first=True)(c, c, tgt_mask=m.generate_square_subsequent_mask(4))",
+    "net(c, c, tgt_mask=mask)",
 )
 """One call each, on the names that `line` gives it."""
 
@@ -276,6 +276,8 @@ def line(t: Any, text: str) -> Program:
         "q": t.rand(4, 4),
         "im": t.rand(2, 3, 8, 8),
         "c": t.rand(1, 4, 4),
+        "net": t.nn.Transformer(4, 2, 1, 1, 5, batch_first=True),
+        "mask": t.nn.Transformer.generate_square_subsequent_mask(4),
         "z": t.rand(3, dtype=t.complex64),
         "w": t.rand(3, requires_grad=True),
     }

@@ -63,6 +63,27 @@ def test_one_call_is_told_as_torchs(text: str) -> None:
 
 
 @pytest.mark.oracle
+def test_what_no_graph_holds_has_no_sequence_number() -> None:
+    found = []
+    for t in (torch, ag):
+        x, y = t.ones(3, requires_grad=True), t.ones(3)
+
+        def run(t: Any = t, x: Any = x, y: Any = y) -> None:
+            kept = y + 1, t.rand(3), y.new_zeros(2), x * y, t.zeros_like(x), y.relu(), (x * y).sin()
+            kept[-1].sum().backward()
+
+        run()
+        with importlib.import_module(f"{t.__name__}.autograd.profiler").profile() as profile:
+            run()
+        told = [each for each in profile.function_events if not each.cpu_parent or each.fwd_thread]
+        first = min(each.sequence_nr for each in told if each.sequence_nr >= 0)
+        numbers = [max(each.sequence_nr - first, -1) for each in told]
+        threads = [bool(each.fwd_thread) for each in told]
+        found.append(list(zip([each.name for each in told], numbers, threads, strict=True)))
+    assert found[0] == found[1]
+
+
+@pytest.mark.oracle
 def test_arrows_lead_from_ops_to_their_nodes() -> None:
     found = []
     for t in (torch, ag):
