@@ -13,6 +13,8 @@ from ag_visual import dtypes, linalg
 from ag_visual.core.tensor import Tensor
 from ag_visual.dispatch.table import functions as F
 from ag_visual.errors import type_name
+from ag_visual.events.spans import OP
+from ag_visual.events.timed import Span
 
 PREFIX: Final = "_foreach_"
 # Of one list.
@@ -163,7 +165,8 @@ def named(name: str) -> Callable[..., Any]:
     body = _OTHERS.get(inner) or _of_lists(inner.removesuffix("_"), written)
 
     def call(*args: Any, **kwargs: Any) -> Any:
-        found = body(*args, **kwargs)
+        with Span(f"aten::{name}", OP, args):
+            found = body(*args, **kwargs)
         return found if written else tuple(found)
 
     call.__name__ = call.__qualname__ = name

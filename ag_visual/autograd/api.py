@@ -217,6 +217,7 @@ def backward(
         create_graph=create_graph,
         call_site=source.here(),
         inputs=edges,
+        tensors=[t if isinstance(t, Tensor) else None for t in outputs],
     )
 
 
@@ -286,6 +287,7 @@ def grad(
             call_site=call_site,
             inputs=edges,
             into_leaves=False,
+            tensors=[t if isinstance(t, Tensor) else None for t in results],
         )
     if materialize_grads:
         return tuple(
@@ -430,6 +432,7 @@ def _tensor_backward(
                 retain=bool(retain_graph),
                 create_graph=False,
                 call_site=source.here(),
+                tensors=(self,),
             )
             return
     backward(self, gradient, retain_graph, create_graph, inputs=inputs)

@@ -127,6 +127,10 @@ class Backward:
         """The nodes that it begins with."""
         return tuple(node for node, _ in self.starts)
 
+    def results(self) -> list[Any]:
+        """The arrays of the tensors that it was called of, where they are at hand."""
+        return [node.result() for node, _ in self.starts]
+
     @property
     def counts(self) -> dict[TorchNode, Any]:
         """All nodes that it may reach."""

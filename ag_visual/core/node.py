@@ -255,10 +255,6 @@ class Node:
         """The array of a leaf's variable; this is not a leaf."""
         return None
 
-    def result(self) -> Any:
-        """A tensor's: a node knows none of those that it made."""
-        return None
-
     def tangent(self) -> Any:
         """The tangent of a leaf's variable; this is not a leaf."""
         return None

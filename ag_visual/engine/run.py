@@ -49,18 +49,21 @@ def run_backward(
     call_site: Any,
     inputs: Sequence[Edge] | None = None,
     into_leaves: bool = True,
+    tensors: Sequence[Any] = (),
 ) -> list[Any]:
     """Run backward from `roots` (edges) with `grads` (Tensors; arrays will do without a graph).
 
     inputs: edges whose gradients are wanted; only what leads to them runs. into_leaves: with
-    `inputs`, accumulate (backward) instead of only returning (grad). Returns the gradients of
-    `inputs` as Tensors, None where nothing arrived.
+    `inputs`, accumulate (backward) instead of only returning (grad). tensors: those of the roots,
+    None for one not at hand, or none of them: for observers. Returns the gradients of `inputs` as
+    Tensors, None where nothing arrived.
     """
     state = modes.state
     thread = get_ident()
     task = GraphTask()
     task.id = next(live.tasks)
     task.starts = roots
+    task.tensors = tensors
     task.grads = grads
     task.retain = retain
     task.create_graph = create_graph
@@ -106,6 +109,7 @@ def _execute(task: GraphTask) -> list[Any]:
         counts = task.counts = dependencies(task.starts)
         if instrument.begin is not None:
             instrument.begin(task)
+        task.tensors = ()
         task.total = len(counts)
         if task.inputs is not None:
             _choose(task, task.inputs)

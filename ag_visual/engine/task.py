@@ -14,6 +14,7 @@ from typing import Any
 from ag_visual.core import node as nodes
 from ag_visual.core.node import AccumulateGrad
 from ag_visual.engine.streams import Streams
+from ag_visual.events import live
 
 
 class GraphTask:
@@ -22,6 +23,7 @@ class GraphTask:
     id: int
     # What was asked for:
     starts: Sequence[Any]  # the edges it begins with
+    tensors: Sequence[Any]  # whose gradients those are, as far as known; let go of as it begins
     grads: Sequence[Any]  # what arrives there
     retain: bool
     create_graph: bool
@@ -62,6 +64,10 @@ class GraphTask:
     def roots(self) -> tuple[Any, ...]:
         """The nodes it begins with."""
         return tuple(edge[0] for edge in self.starts)
+
+    def results(self) -> list[Any]:
+        """The arrays of the tensors that it was called of, while observers are told of it."""
+        return [None if each is None else live.whole(each._array) for each in self.tensors]
 
     def call_back(self) -> None:
         """Call what was queued for the end, what that queues included."""

@@ -111,9 +111,6 @@ class LiveNode(Protocol):
         (a NumPy array); None where it has none, or one that cannot be looked at for nothing.
         """
 
-    def result(self) -> Any:
-        """The array of a tensor that it made, where a living one is at hand; else None."""
-
     def tangent(self) -> Any:
         """The array of the tangent that a leaf's variable has now; None of other nodes."""
 
@@ -149,6 +146,11 @@ class LiveBackward(Protocol):
     retain: bool  # the graph may run again: it keeps what it saved
     needed: Collection[Any] | None  # those that it runs: None: all of them; empty: not known
     error: str  # the name of the error that it ended in; '' without one, and before its end
+
+    def results(self) -> Sequence[Any]:
+        """The array of each tensor that it was called of, None where one is not at hand. Asked as
+        it begins: later it has none.
+        """
 
 
 class Engine(Protocol):

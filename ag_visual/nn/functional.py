@@ -83,12 +83,12 @@ _SELU = (1.6732632423543772848170429916717, 1.0507009873554804934193349852946)
 
 def relu6(input: Any, inplace: bool = False) -> Any:
     """min(max(x, 0), 6)."""
-    return hardtanh(input, 0.0, 6.0, inplace)
+    return hardtanh(input, 0.0, 6.0, True) if inplace else _functions["relu6"](input)
 
 
 def selu(input: Any, inplace: bool = False) -> Any:
     """elu with the scale and alpha that keep mean and variance."""
-    return _functions["elu_" if inplace else "elu"](input, *_SELU)
+    return _functions["elu_"](input, *_SELU) if inplace else _functions["selu"](input)
 
 
 def selu_(input: Any) -> Any:

@@ -63,7 +63,9 @@ def multi_head_attention_forward(
         weights = in_proj_weight
     q, k, v = _projected(query, key, value, same, weights, in_proj_bias)
     masked = length, count, num_heads, key.shape[0]
-    mask = _mask(attn_mask, *masked)
+    # Then the hint stands for the mask, as in torch, which trusts it.
+    causal = is_causal and key_padding_mask is None and not need_weights
+    mask = None if causal else _mask(attn_mask, *masked)
     extra = 0
     if bias_k is not None and bias_v is not None:
         if static_k is not None or static_v is not None:
@@ -87,7 +89,8 @@ def multi_head_attention_forward(
             one = mask.shape[0] == 1
             mask = mask.unsqueeze(0) if one else mask.view(count, num_heads, -1, k.shape[1])
         q, k, v = (t.view(count, num_heads, t.shape[1], head) for t in (q, k, v))
-        out = F["scaled_dot_product_attention"](q, k, v, mask, dropped).permute(2, 0, 1, 3)
+        attend = F["scaled_dot_product_attention"]
+        out = attend(q, k, v, mask, dropped, causal).permute(2, 0, 1, 3)
     else:
         q, k = q * math.sqrt(1 / head), k.transpose(-2, -1)
         scores = F["bmm"](q, k) if mask is None else F["baddbmm"](mask, q, k)

@@ -88,9 +88,10 @@ def ones_(tensor: Any) -> Any:
     return constant_(tensor, 1.0)
 
 
+@no_grad()
 def zeros_(tensor: Any) -> Any:
     """Fill with zeros."""
-    return constant_(tensor, 0.0)
+    return tensor.zero_()
 
 
 @no_grad()

@@ -129,7 +129,8 @@ class RNNBase(Module):
         count = self.num_layers * self._directions
         sizes = self._sizes()
         if hx is None:
-            return [data.new_zeros(count, batch, size) for size in sizes.values()]
+            like = {"dtype": data.dtype, "device": data.device}
+            return [F["zeros"](count, batch, size, **like) for size in sizes.values()]
         found = []
         given = hx if isinstance(hx, tuple | list) else (hx,)
         if len(given) != len(sizes) or not all(isinstance(part, Tensor) for part in given):
@@ -159,6 +160,7 @@ class RNNBase(Module):
     def forward(self, input: Any, hx: Any = None) -> Any:
         packed = input if isinstance(input, PackedSequence) else None
         batched = packed is not None or input.dim() == 3
+        turned = packed is None and batched and self.batch_first
         if packed is not None:
             data, sizes = packed.data, packed.batch_sizes.tolist()
         else:
@@ -169,9 +171,7 @@ class RNNBase(Module):
                 )
             if not batched:
                 input = input.unsqueeze(1)
-            elif self.batch_first:
-                input = input.transpose(0, 1)
-            steps, batch = input.shape[:2]
+            steps, batch = input.shape[1::-1] if turned else input.shape[:2]
             sizes = [batch] * steps
             data = input
         weight = self.all_weights[0][0]
@@ -191,11 +191,13 @@ class RNNBase(Module):
         order = None if packed is None else packed.sorted_indices
         states = self._begin(hx, data, sizes[0], batched, order)
         with Span(f"aten::{self.mode.lower()}", OP):
+            data = data.transpose(0, 1) if turned else data
             # Mixed precision casts all of it on CUDA; on the CPU, as in torch, a plain LSTM alone.
             plain = self.mode == "LSTM" and not self.proj_size and packed is None
             casts = casts_of("lower" if plain else "cuda lower")
             given = data, sizes, states, self.all_weights
             data, states = cast_run(casts, self._layers, given, {}, composite=True)
+            data = data.transpose(0, 1) if turned else data
         if packed is not None:
             back = packed.unsorted_indices
             if back is not None:
@@ -206,8 +208,6 @@ class RNNBase(Module):
             if not batched:
                 output = output.squeeze(1)
                 states = [part.squeeze(1) for part in states]
-            elif self.batch_first:
-                output = output.transpose(0, 1)
         return output, states[0] if len(states) == 1 else tuple(states)
 
     # The layers ------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ import numpy
 
 from ag_visual.events.spans import EVALUATE, NODE, OP, ROW, STEP, USER, SpanLog, Stack, labels
 from ag_visual.profiler.inputs import Inputs
+from ag_visual.profiler.names import NEVER_RECORDED
 
 SPAN = numpy.dtype(
     [
@@ -110,6 +111,8 @@ class Columns:
             order = numpy.argsort(starts, kind="stable")
             numbers = numpy.append(spans["seq"][makers][order], spans["seq"][makers].max() + 1)
             found[ops] = numbers[numpy.searchsorted(starts[order], spans["start"][ops])]
+        never = [at for at, name in enumerate(self.names) if name in NEVER_RECORDED]
+        found[numpy.isin(spans["name"], never)] = -1
         return found
 
     @property

@@ -115,7 +115,7 @@ class Told:
                 end_us=(end - begin) / 1000,
                 overload_name="",
                 fwd_thread=int(threads[forward if forward >= 0 else row]) + 1
-                if kind in (EVALUATE, NODE)
+                if kind in (EVALUATE, NODE) and seq >= 0
                 else 0,
                 stack=self.stack(stack),
                 scope=scope,

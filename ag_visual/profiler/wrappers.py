@@ -24,6 +24,7 @@ from ag_visual.events.clock import perf_counter_ns
 from ag_visual.events.spans import MODULE, OP, label
 from ag_visual.events.timed import Span
 from ag_visual.nn.module import Module
+from ag_visual.nn.utils.rnn import pad_sequence
 from ag_visual.profiler import names
 
 _BEGIN = """
@@ -41,6 +42,7 @@ def around(*args, **kwargs):
         end = clock()
         spans.put(('<label>', start, end, thread(), -1, facts))
         raise
+    {unless}
     end = clock()
     kind = '<Tensor>'
     edge = out._edge if type(out) is kind else None
@@ -50,24 +52,31 @@ def around(*args, **kwargs):
 """
 # In a file of the package by its name, so that it counts as none of the user's lines. Its texts
 # stand for constants of each function.
-_CODES: dict[bool, CodeType] = {
-    skip: defined(_BEGIN.format(given="args[1:]" if skip else "args"), "around", {})[
+
+
+def _code(skip: bool, silent: bool) -> CodeType:
+    given = "args[1:]" if skip else "args"
+    unless = f"if out is {given}[0]: return out" if silent else ""
+    code: CodeType = defined(_BEGIN.format(given=given, unless=unless), "around", {})[
         "around"
     ].__code__
-    for skip in (False, True)
-}
+    return code
+
+
+# Whether the first argument is the namespace of ops, as of a composite's body; whether nothing is
+# told where the result is what was given.
+_CODES = {each: _code(*each) for each in ((False, False), (True, False), (True, True))}
 
 
 class _Around:
     """One function, its own code, and the code that it has while somebody profiles."""
 
-    __slots__ = ("code", "function", "label", "plain", "skip")
+    __slots__ = ("code", "function", "label", "plain", "which")
 
-    def __init__(self, function: FunctionType, name: str, skip: bool) -> None:
+    def __init__(self, function: FunctionType, name: str, which: tuple[bool, bool]) -> None:
         self.function = function
         self.label = label(f"aten::{name}", OP)
-        # Whether the first argument is the namespace of ops, as of a composite's body.
-        self.skip = skip
+        self.which = which
         if not {"__signature__", "__wrapped__"} & vars(function).keys():
             vars(function)["__signature__"] = inspect.signature(function)
         self._plan(function.__code__)
@@ -86,7 +95,7 @@ class _Around:
             "<label>": self.label,
             "<Tensor>": Tensor,
         }
-        code = _CODES[self.skip]
+        code = _CODES[self.which]
         constants = tuple(
             values.get(each, each) if isinstance(each, str) else each for each in code.co_consts
         )
@@ -190,9 +199,9 @@ def install() -> None:
     declared = len(table.ops) + len(table.composites) + len(table.functions)
     with _lock:
         if _all.declared != declared:
-            for function, name, skip in _functions():
+            for function, name, which in _functions():
                 if id(function) not in _all.known:
-                    _all.known[id(function)] = _Around(function, name, skip)
+                    _all.known[id(function)] = _Around(function, name, which)
             _all.declared = declared
         for each in _all.known.values():
             each.on()
@@ -205,16 +214,19 @@ def remove() -> None:
             each.off()
 
 
-def _functions() -> Iterator[tuple[FunctionType, str, bool]]:
-    """Every function that is an op by torch's names: (function, name, it takes F first)."""
+_Told = Iterator[tuple[FunctionType, str, tuple[bool, bool]]]
+
+
+def _functions() -> _Told:
+    """Every function that is an op by torch's names: (function, name, which of _CODES)."""
     for record in table.ops.values():
         name = names.op_name(record.name, record.public_name)
         yield from _plain(record.call, name)
         if record.inplace:
-            yield from _plain(record.write, name and f"{name}_")
+            yield from _plain(record.write, f"{name}_")
     for key, body in table.composites.items():
         for function, name, _ in _plain(body, names.aten_of(key)):
-            yield function, name, True
+            yield function, name, (True, key in names.SILENT)
     for key, said in names.METHODS.items():
         found = getattr(Tensor, key)
         yield from _plain(found.fget if isinstance(found, property) else found, said)
@@ -223,15 +235,16 @@ def _functions() -> Iterator[tuple[FunctionType, str, bool]]:
             call = vars(Tensor).get(f"__{prefix}{sign}__")
             # Others call what is told itself.
             if isinstance(call, FunctionType) and "finish" in call.__globals__:
-                name = names.aten_of(key)
-                yield from _plain(call, name and f"{name}_" if prefix == "i" else name)
+                said = names.op_name(key, key)
+                yield from _plain(call, f"{said}_" if prefix == "i" else said)
     for key in names.FUNCTIONS:
         yield from _plain(table.functions.get(key), key)
+    yield from _plain(pad_sequence, "pad_sequence")
 
 
-def _plain(function: Any, name: str | None) -> Iterator[tuple[FunctionType, str, bool]]:
+def _plain(function: Any, name: str | None) -> _Told:
     if name and isinstance(function, FunctionType):
-        yield function, name, False
+        yield function, name, (False, False)
 
 
 class TimedNamespace:
@@ -251,7 +264,7 @@ class TimedNamespace:
         else:
             record = table.ops.get(name)
             said = names.op_name(name, name if record is None else record.public_name)
-            found = _timed(getattr(self._raw, name), said or name)
+            found = _timed(getattr(self._raw, name), said)
         setattr(self, name, found)
         return found
 

@@ -116,6 +116,21 @@ def test_only_numbers_that_an_exponent_does_not_take_are_counted(
     assert counts == [(zero, negative, 1)]
 
 
+def test_a_loss_that_is_not_finite_is_seen_however_far_from_it_the_reason_is(engine: Any) -> None:
+    """The ops between save nothing: the loss itself is looked at."""
+    x = engine.tensor([1.0, float("inf")])
+    w = engine.ones(2, requires_grad=True)
+
+    def program() -> None:
+        h = w * x
+        for _ in range(12):
+            h = h + 1
+        h.sum().backward()
+
+    (row,) = table("odd", program)
+    assert (row["name"], row["inf"]) == ("other", 1)
+
+
 def test_what_is_looked_at_grows_with_kinds_of_nodes_not_with_nodes() -> None:
     x, y = ag_visual.ones(2, requires_grad=True), ag_visual.ones(2)
     odd = OddValues()
@@ -125,7 +140,7 @@ def test_what_is_looked_at_grows_with_kinds_of_nodes_not_with_nodes() -> None:
         for _ in range(length):
             h = h * y
         task = GraphTask()
-        task.starts, task.call_site = [(h.grad_fn, 0)], None
+        task.starts, task.tensors, task.call_site = [(h.grad_fn, 0)], (), None
         task.counts = dependencies(task.starts)
         return counted(lambda: odd.of(task))[1]
 

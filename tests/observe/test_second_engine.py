@@ -86,9 +86,6 @@ class Step:
     def value(self) -> Any:
         return None if self.variable is None else self.variable.value
 
-    def result(self) -> Any:
-        return None
-
     def tangent(self) -> Any:
         return None
 
@@ -127,6 +124,9 @@ class Task:
     parent: Any = None
     call_site: CallSite = field(default_factory=here)
     thread: int = field(default_factory=get_ident)
+
+    def results(self) -> list[Any]:
+        return [None] * len(self.starts)
 
 
 def backward(node: Step, g: Any) -> None:

@@ -235,3 +235,52 @@ PROGRAMS: dict[str, Callable[[Any], Program]] = {
         ),
     )
 }
+
+LINES = (
+    *("bool(s)", "float(s)", "int(s)", "x.float()", "x.double()", "x.to('cpu')", "x.cpu()"),
+    *("x.type_as(y)", "x.contiguous()", "x.T.contiguous()", "x.conj()", "z.conj()"),
+    *("x.split(2)", "x.split([1, 2])", "t.split(x, [1, 2])", "x.unique()", "t.unique(x, dim=0)"),
+    *("F.softmax(x, 1)", "F.log_softmax(x, 1)", "F.softmin(x, 1)", "F.normalize(x)"),
+    *("F.relu6(x)", "F.selu(x)", "F.softsign(x)", "F.tanhshrink(x)", "F.logsigmoid(x)"),
+    *("F.unfold(im, 3)", "F.fold(im.reshape(1, 12, 32), (9, 5), (2, 2))", "F.lp_pool2d(im, 2, 2)"),
+    *(
+        "F.grid_sample(im, im.mT[:, :2].permute(0, 2, 3, 1), align_corners=True)",
+        "F.dropout1d(im[0])",
+        "F.dropout2d(im)",
+    ),
+    *("F.affine_grid(x[None, :2, :3], (1, 3, 4, 4), True)", "F.local_response_norm(im, 2)"),
+    *("F.interpolate(im, scale_factor=2)", "F.multilabel_soft_margin_loss(x, y)"),
+    *("x.new_zeros(3)", "x.new_ones(3)", "x.new_full((3,), 1.0)", "x.new_empty(3)"),
+    *("t.normal(0.0, 1.0, (3,))", "t.tril_indices(3, 3)", "t.hann_window(8)"),
+    *("x.clone().resize_(2, 2)", "nn.init.zeros_(x)", "nn.utils.rnn.pad_sequence([x, x[:1]])"),
+    *("nn.utils.clip_grad_norm_([w], 1.0)", "nn.utils.clip_grad_value_([w], 1.0)"),
+    *(
+        "t._foreach_mul_([x, y], 1.0)",
+        "nn.LSTM(8, 5)(im[0])",
+        "nn.GRU(8, 5, batch_first=True)(im[0])",
+    ),
+    "net(c, c, tgt_mask=mask)",
+)
+"""One call each, on the names that `line` gives it."""
+
+
+def line(t: Any, text: str) -> Program:
+    t.manual_seed(0)
+    given = {
+        "t": t,
+        "F": _part(t, "nn.functional"),
+        "nn": t.nn,
+        "s": t.tensor(2.0),
+        "x": t.rand(3, 4),
+        "y": t.rand(3, 4),
+        "q": t.rand(4, 4),
+        "im": t.rand(2, 3, 8, 8),
+        "c": t.rand(1, 4, 4),
+        "net": t.nn.Transformer(4, 2, 1, 1, 5, batch_first=True),
+        "mask": t.nn.Transformer.generate_square_subsequent_mask(4),
+        "z": t.rand(3, dtype=t.complex64),
+        "w": t.rand(3, requires_grad=True),
+    }
+    given["w"].sum().backward()
+    code = compile(text, "<line>", "exec")
+    return lambda: exec(code, given)

@@ -10,7 +10,7 @@ import pytest
 import ag_visual as ag
 
 from ..oracle import torch
-from .programs import PROGRAMS
+from .programs import LINES, PROGRAMS, Program, line
 
 Tree = list[tuple[str, Any]]
 
@@ -34,9 +34,7 @@ def _outer(event: Any) -> tuple[str, Any]:
     return event.name, [] if event.name.startswith("aten::") else children
 
 
-def _profiled(t: Any, name: str) -> Tree:
-    t.manual_seed(0)
-    run = PROGRAMS[name](t)
+def _profiled(t: Any, run: Program) -> Tree:
     run()
     with importlib.import_module(f"{t.__name__}.autograd.profiler").profile() as profile:
         run()
@@ -46,12 +44,43 @@ def _profiled(t: Any, name: str) -> Tree:
 @pytest.mark.oracle
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_outer_names_and_nesting_are_torchs(name: str) -> None:
-    theirs, ours = _profiled(torch, name), _profiled(ag, name)
+    found = []
+    for t in (torch, ag):
+        t.manual_seed(0)
+        found.append(_profiled(t, PROGRAMS[name](t)))
+    theirs, ours = found
     only_theirs, only_ours = ALONE.get(name, ((), ()))
     assert set(only_ours) <= {n for n, _ in ours}
     ours = [each for each in ours if each[0] not in only_ours]
     theirs = [each for each in theirs if each[0] not in only_theirs]
     assert ours == theirs
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("text", LINES)
+def test_one_call_is_told_as_torchs(text: str) -> None:
+    assert _profiled(ag, line(ag, text)) == _profiled(torch, line(torch, text))
+
+
+@pytest.mark.oracle
+def test_what_no_graph_holds_has_no_sequence_number() -> None:
+    found = []
+    for t in (torch, ag):
+        x, y = t.ones(3, requires_grad=True), t.ones(3)
+
+        def run(t: Any = t, x: Any = x, y: Any = y) -> None:
+            kept = y + 1, t.rand(3), y.new_zeros(2), x * y, t.zeros_like(x), y.relu(), (x * y).sin()
+            kept[-1].sum().backward()
+
+        run()
+        with importlib.import_module(f"{t.__name__}.autograd.profiler").profile() as profile:
+            run()
+        told = [each for each in profile.function_events if not each.cpu_parent or each.fwd_thread]
+        first = min(each.sequence_nr for each in told if each.sequence_nr >= 0)
+        numbers = [max(each.sequence_nr - first, -1) for each in told]
+        threads = [bool(each.fwd_thread) for each in told]
+        found.append(list(zip([each.name for each in told], numbers, threads, strict=True)))
+    assert found[0] == found[1]
 
 
 @pytest.mark.oracle

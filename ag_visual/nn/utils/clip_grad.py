@@ -6,18 +6,31 @@ import inspect
 from collections.abc import Iterable
 from typing import Any
 
+from ag_visual import linalg
 from ag_visual.arrays.coo import refused
 from ag_visual.autograd.grad_mode import no_grad
 from ag_visual.core.source import warn
 from ag_visual.core.tensor import Tensor
 from ag_visual.dispatch.sparse import is_sparse
 from ag_visual.dispatch.table import functions as F
+from ag_visual.foreach import named
+
+_norms, _scale = named("_foreach_norm"), named("_foreach_mul_")
+_no_less, _no_more = named("_foreach_clamp_min_"), named("_foreach_clamp_max_")
 
 
 def _gradients(parameters: Any) -> list[Any]:
     if isinstance(parameters, Tensor):
         parameters = [parameters]
     return [p.grad for p in parameters if p.grad is not None]
+
+
+def _alike(tensors: list[Any]) -> list[list[Any]]:
+    """Those of one device and dtype together, as the functions of lists take them."""
+    groups: dict[Any, list[Any]] = {}
+    for each in tensors:
+        groups.setdefault((each.device, each.dtype), []).append(each)
+    return list(groups.values())
 
 
 def _check_dense(gradients: list[Any], name: str) -> None:
@@ -39,8 +52,8 @@ def get_total_norm(
         return F["tensor"](0.0)  # type: ignore[no-any-return]
     _check_dense(found, "linalg_vector_norm")
     norm_type = float(norm_type)
-    parts = F["stack"]([_norm(t.reshape(-1), norm_type) for t in found])
-    total = _norm(parts, norm_type)
+    norms = [norm for group in _alike(found) for norm in _norms(group, norm_type)]
+    total = linalg.vector_norm(F["stack"]([n.to(found[0].device) for n in norms]), norm_type)
     if error_if_nonfinite and not bool(F["isfinite"](total)):
         raise RuntimeError(
             f"The total norm of order {norm_type} for gradients from `parameters` is non-finite, "
@@ -50,25 +63,14 @@ def get_total_norm(
     return total  # type: ignore[no-any-return]
 
 
-def _norm(values: Any, order: float) -> Any:
-    values = values.abs()
-    if order == float("inf"):
-        return values.max()
-    if order == 0:
-        return (values != 0).sum().to(values.dtype)
-    return values.square().sum().sqrt() if order == 2 else values.pow(order).sum().pow(1 / order)
-
-
 @no_grad()
 def clip_grads_with_norm_(
     parameters: Any, max_norm: float, total_norm: Tensor, foreach: bool | None = None
 ) -> None:
     """Scale the gradients as if their norm, which is given, had to be at most max_norm."""
     scale = (float(max_norm) / (total_norm + 1e-6)).clamp(max=1.0)
-    for grad in _gradients(parameters):
-        grad.mul_(
-            scale.to(device=grad.device, dtype=grad.real.dtype if grad.is_complex() else grad.dtype)
-        )
+    for group in _alike(_gradients(parameters)):
+        _scale(group, scale.to(group[0].device))
 
 
 def clip_grad_norm_(
@@ -101,5 +103,6 @@ def clip_grad_value_(
     bound = float(clip_value)
     found = _gradients(parameters)
     _check_dense(found, "clamp_min_")
-    for grad in found:
-        grad.clamp_(-bound, bound)
+    for group in _alike(found):
+        _no_less(group, -bound)
+        _no_more(group, bound)

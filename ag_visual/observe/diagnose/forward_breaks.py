@@ -99,7 +99,7 @@ def left_on_way(owners: Iterable[Owner]) -> list[GraphBreak] | Unused:
     return []
 
 
-def left_in_code(code: CodeType, module: str) -> list[Cut]:
+def left_in_code(code: CodeType, module: str) -> list[GraphBreak]:
     """The cuts on the way from what a module computes to the `backward()` in a function or cell
     that calls it by this name.
     """

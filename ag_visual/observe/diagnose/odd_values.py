@@ -233,10 +233,10 @@ def _near_finite(task: LiveBackward, edge_of: dict[Any, _Edge | None]) -> bool:
 
     Below a node that saved a value of the graph nothing is looked at: a pass pays for one or two.
     """
-    pending = [edge[0] for edge in task.starts]
-    results = [node.result() for node in pending]
-    if all(_plain(result) and result.size <= LARGEST for result in results):
+    results = task.results()
+    if results and all(_plain(result) and result.size <= LARGEST for result in results):
         return all(map(_finite, results))
+    pending = [edge[0] for edge in task.starts]
     seen = set(pending)
     looked_at: dict[int, Any] = {}  # arrays by their ids, which are theirs as long as they live
     for node in pending:  # it grows

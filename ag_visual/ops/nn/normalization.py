@@ -237,4 +237,4 @@ def _local_response_norm(
 def _normalize(F, input, p: float = 2.0, dim: int = 1, eps: float | Tensor = 1e-12):
     """x divided by its p-norm along `dim`, which is not taken below eps."""
     norm = F.clamp_min(F.norm(input, p, dim, True), eps)
-    return input / F.expand(norm, tuple(input.shape))
+    return input / F.expand_as(norm, input)

@@ -185,5 +185,5 @@ def _multilabel_soft_margin_loss(
 ):
     """The binary cross entropy of logits, averaged over the classes (last dimension)."""
     loss = -(target * F.logsigmoid(input) + (1 - target) * F.logsigmoid(-input))
-    loss = F.mean(weighted(loss, weight), -1)
+    loss = F.sum(weighted(loss, weight), -1) / input.shape[-1]
     return reduced(F, loss, reduction_of(reduction, size_average, reduce))
