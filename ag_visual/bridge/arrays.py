@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import weakref
 from collections import deque
+from collections.abc import Callable
+from functools import partial
 from typing import Any, Final
 
 import ml_dtypes
@@ -43,8 +45,52 @@ class _Dtypes(dict[torch.dtype, Any]):
 dtypes = _Dtypes()
 
 
+def lengths(shape: Any) -> tuple[int, ...]:
+    """A shape whose lengths are all numbers: -1 for one that is none (ragged, symbolic)."""
+    return tuple([length if type(length) is int else -1 for length in shape])
+
+
+def shape_of(tensor: torch.Tensor) -> tuple[int, ...]:
+    """The shape of any tensor, -1 for a length that it does not have: of nested ones."""
+    try:
+        return lengths(tensor.shape)
+    except RuntimeError:
+        return tuple(map(partial(_length, tensor), range(tensor.dim())))
+
+
+def _length(tensor: torch.Tensor, dim: int) -> int:
+    try:
+        return int(tensor.size(dim))
+    except RuntimeError:
+        return -1
+
+
 def array_of(tensor: torch.Tensor) -> Any:
     """The values of a tensor of any layout and device. Raises what torch raises for it."""
+    return unseen(_array_of, tensor)
+
+
+def array_or_none(tensor: torch.Tensor | None) -> Any:
+    """The same; None for no tensor, and for one that gives nobody its values."""
+    try:
+        return None if tensor is None else array_of(tensor)
+    except (TypeError, RuntimeError):
+        return None
+
+
+def unseen(function: Callable[[Any], Any], tensor: Any) -> Any:
+    """Call a function with a tensor, so that dispatch modes of the program's see nothing of it."""
+    if torch._C._len_torch_dispatch_stack() and type(tensor) in _PLAIN:
+        with torch._C._DisableTorchDispatch():
+            return function(tensor)
+    return function(tensor)
+
+
+_PLAIN: Final = {Tensor, torch.nn.Parameter}
+"""Others may have no memory of their own: without their own dispatch they must not be read."""
+
+
+def _array_of(tensor: torch.Tensor) -> Any:
     tensor = tensor.detach()
     if tensor.layout is torch.sparse_coo:
         tensor = tensor.coalesce()
@@ -65,9 +111,14 @@ def array_of(tensor: torch.Tensor) -> Any:
 def kept_array(tensor: torch.Tensor) -> Any:
     """The same, sooner for what most tensors are."""
     try:
-        return tensor.detach().numpy()
+        return unseen(shared_array, tensor)
     except (TypeError, RuntimeError):  # another device, dtype or layout; conjugated
         return array_of(tensor)
+
+
+def shared_array(tensor: torch.Tensor) -> Any:
+    """The memory of a tensor of the host's, as it lies. Raises where it has none."""
+    return tensor.detach().numpy()
 
 
 def tangent_of(tensor: Any) -> Any:
@@ -104,6 +155,8 @@ Figures = tuple[Any, Any]
 """What a run records of gradients: the numbers of a small one, nested as it is or an array, and
 torch's dtype; else |g|^2 and None."""
 
+_numpy: Final[Any] = Tensor.numpy
+
 UNRECORDED: Final[Figures] = (None, None)
 _NONE: Final[Figures] = (-1.0, None)
 
@@ -120,7 +173,7 @@ def figure(gradient: Any) -> Figures:
             dtype = gradient.dtype
             if 0 < gradient.numel() <= LISTED and dtype in listed:
                 return gradient.tolist(), dtype
-            array = array_of(gradient) if gradient.requires_grad else gradient.numpy()
+            array = array_of(gradient) if gradient.requires_grad else unseen(_numpy, gradient)
         elif gradient is None:
             return _NONE
         else:
@@ -148,10 +201,14 @@ def figures(grads: Any) -> Figures:
 def _elsewhere(gradient: torch.Tensor) -> Figures:
     """The same where its memory is not the host's, or it hides its values."""
     try:
-        norm = float(torch.linalg.vector_norm(gradient.detach().double()))
+        norm = unseen(_norm, gradient)
     except (TypeError, RuntimeError):
         return _NONE
     return norm * norm, None
+
+
+def _norm(gradient: torch.Tensor) -> float:
+    return float(torch.linalg.vector_norm(gradient.detach().double()))
 
 
 class Memory:

@@ -78,8 +78,11 @@ def _arrived(gradient: Any) -> Any:
                 and (dtype := gradient.dtype) in listed
                 and 0 < gradient.numel() <= LISTED
             ):  # as `figure` says, with a call less for each of many small ones
-                task.put((node, entered, get_ident(), gradient.tolist(), dtype, entered))
-                return None
+                try:
+                    task.put((node, entered, get_ident(), gradient.tolist(), dtype, entered))
+                    return None
+                except RuntimeError:  # of a level of torch.func: without memory of its own
+                    pass
             value, dtype = _figure(node, task, gradient)
             began = entered if dtype is not None else perf_counter_ns()
             task.put((node, entered, get_ident(), value, dtype, began))

@@ -7,16 +7,16 @@ import os
 import sys
 import threading
 import weakref
-from itertools import repeat, starmap
 from time import perf_counter_ns
 from typing import Any, Final
 
 import torch
 from torch._C import DisableTorchFunction
 
-from ag_visual.bridge import dual_levels, forward, problems, profiles
+from ag_visual.bridge import dual_levels, forward, problems, profiles, stack
 from ag_visual.bridge.arrays import Memory, array_of, forget_all, memory_of
 from ag_visual.bridge.arrival import Arrivals
+from ag_visual.bridge.aside import Aside
 from ag_visual.bridge.backward import Backward, Unrecorded
 from ag_visual.bridge.explain import Origins, explain
 from ag_visual.bridge.forward import Forward
@@ -64,6 +64,7 @@ class Watcher:
         self._lock = threading.RLock()
         self._running: weakref.WeakSet[Backward] = weakref.WeakSet()
         self._node_hooks = NodeHooks(_hooks_of_nodes._register_hook)
+        self._aside = Aside(lambda: self._thread.mode, self._hook_modules)
         self._levels = dual_levels.DualLevels(self.behind, self.failed)
         self._originals = {place: vars(place[0])[place[1]] for place in self._replacements()}
         self._run: Any = self._originals[torch.autograd, "_engine_run_backward"]
@@ -83,7 +84,7 @@ class Watcher:
 
     def start(self) -> None:
         """Begin, in this thread."""
-        leave_all()
+        stack.leave_all()
         source.count_in(FOLDER)
         live.engines.append(self)
         instrument.behind = self.behind
@@ -91,10 +92,8 @@ class Watcher:
         NodeHooks.active = self._node_hooks
         for (owner, name), replacement in self._replacements().items():
             setattr(owner, name, replacement)
-        if self.events:
-            module = torch.nn.modules.module
-            module.register_module_forward_pre_hook(self._module_begins)
-            module.register_module_forward_hook(self._module_ends, always_call=True)
+        self._hook_modules(True)
+        self._aside.begin()
         self._mode.__enter__()
 
     def _replacements(self) -> dict[tuple[Any, str], Any]:
@@ -128,6 +127,7 @@ class Watcher:
             (threading.Thread, "_bootstrap_inner"): _bootstrap_inner,
             (_profile, "_start_trace"): _start_trace,
             (_profile, "__exit__"): __exit__,
+            **self._aside.replacements(),
             **(self._levels.replacements() if self.events else {}),
         }
 
@@ -135,8 +135,9 @@ class Watcher:
         """Leave torch as it was; again where an interrupt ended that, or `start`, halfway."""
         for mode in self._modes:
             mode.stop()
-        _left.append(self._mode)
-        leave_all()
+        stack.left.append(self._mode)
+        stack.leave_all()
+        self._aside.end()
         if threading.get_ident() == self._owner:
             ranges.leave_to(self._depth)  # calls of modules that an interrupt ended
             self._thread.modules.clear()
@@ -145,7 +146,7 @@ class Watcher:
         if NodeHooks.active is self._node_hooks:
             NodeHooks.active = None
         self._arrivals.close()
-        self._leave_modules()
+        self._hook_modules(False)
         if instrument.behind == self.behind:
             instrument.behind = None
         if self in live.engines:
@@ -167,14 +168,19 @@ class Watcher:
             mode.__enter__()
             run(thread)
         finally:
-            _leave(mode)
+            stack.leave(mode)
             with self._lock:
                 self._modes.remove(mode)
                 self._ended += mode.pending
 
-    def _leave_modules(self) -> None:
-        """Take the hooks of modules out, by what they call: an interrupt may have lost a handle."""
+    def _hook_modules(self, on: bool) -> None:
+        """Put the hooks of modules in, or out by what they call: no handle is lost."""
         module = torch.nn.modules.module
+        if on and self.events:
+            module.register_module_forward_pre_hook(self._module_begins)
+            module.register_module_forward_hook(self._module_ends, always_call=True)
+        if on:
+            return
         for hooks in (module._global_forward_pre_hooks, module._global_forward_hooks):
             for key, hook in list(hooks.items()):
                 if getattr(hook, "__self__", None) is self:
@@ -183,7 +189,7 @@ class Watcher:
 
     def leave(self) -> None:
         """It was stopped, perhaps where its mode was out of reach."""
-        leave_all()
+        stack.leave_all()
 
     def failed(self, error: Exception) -> None:
         """An error of this package's own is said once, and never reaches the program."""
@@ -262,7 +268,12 @@ class Watcher:
     def _find(self, roots: Any, others: Any = ()) -> dict[TorchNode, Any]:
         """Know all nodes below `roots`, and below others; torch's own of those below `roots`."""
         with self._lock:
-            found = discover(roots, others, threading.get_ident(), self._numbers)
+            given = roots, others, threading.get_ident(), self._numbers
+            if torch._C._len_torch_dispatch_stack():
+                with torch._C._DisableTorchDispatch():  # modes of the program's would see it
+                    found = discover(*given)
+            else:
+                found = discover(*given)
             sink = instrument.sink
             if sink is not None and self.events:
                 sink.late += found[0]
@@ -431,19 +442,19 @@ class Watcher:
 
     def _in_mode(self, outputs: Any, *args: Any, **kwargs: Any) -> Any:
         """Run it where lines of what hooks, custom Functions and checkpoints compute are seen."""
-        mode, stack = self._thread.mode, torch._C._get_function_stack_at
+        mode, at = self._thread.mode, torch._C._get_function_stack_at
         if mode is None or mode.watcher is None:
             return self._run(outputs, *args, **kwargs)
-        if any(stack(i) is mode for i in range(torch._C._len_torch_function_stack())):
+        if any(at(i) is mode for i in range(torch._C._len_torch_function_stack())):
             return self._run(outputs, *args, **kwargs)
         try:
             mode.__enter__()
             return self._run(outputs, *args, **kwargs)
         finally:
             try:
-                _leave(mode)
+                stack.leave(mode)
             except BaseException:  # an interrupt
-                _leave(mode)
+                stack.leave(mode)
                 raise
 
     def _task(self, roots: list[Root], args: Any, call_site: CallSite) -> Backward:
@@ -532,36 +543,3 @@ def _nodes_of(asked: Any, task: Backward) -> list[TorchNode]:
 
 NEVER: Final = 1 << 30
 """Blocks of hooks that are entered where nobody can tell any more whether one is left."""
-
-
-_left: list[Forward] = []
-"""Modes that do nothing any more and may be on the stack: torch takes a mode off while it runs what
-the mode was asked about, and puts it back."""
-
-
-def leave_all() -> None:
-    """Take modes that do nothing any more out of this thread's stack, as far as they are on it."""
-    for mode in _left:
-        while _leave(mode):
-            pass
-    del _left[:-8]
-
-
-def _leave(mode: Forward) -> bool:
-    """Take a mode out of this thread's stack, wherever in it it is; whether it was there."""
-    stack, height = torch._C._get_function_stack_at, torch._C._len_torch_function_stack()
-    above = next((n for n in range(height) if stack(height - 1 - n) is mode), None)
-    if above is None:
-        return False
-    # Each in one call of C, or an interrupt would come between what goes together.
-    taken: list[Any] = []
-    again = map(torch._C._push_on_torch_function_stack, taken)
-    try:
-        taken.extend(starmap(torch._C._pop_torch_function_stack, repeat((), above + 1)))
-    finally:
-        del taken[above:]
-        try:
-            taken.reverse()
-        finally:
-            any(again)
-    return True

@@ -143,9 +143,17 @@ class Forward(TorchFunctionMode):
                         self._look()
                 else:
                     metadata[KEY] = (code, lasti, when, thread, before, unpacked, None, None)
+        except RuntimeError:  # a nested one, without a shape
+            self._without_shape(result, before, _getframe(1), func, args)
         except Exception as error:
             self._failed(error)
         return result
+
+    def _without_shape(self, *how: Any) -> None:
+        try:
+            self.made(*how)
+        except Exception as error:
+            self._failed(error)
 
     def stop(self) -> None:
         """Do nothing any more, also where a thread goes on that has it on its stack."""

@@ -18,7 +18,18 @@ from torch._C import DisableTorchFunction
 from torch.autograd import forward_ad
 
 from ag_visual.bridge import rule
-from ag_visual.bridge.arrays import array_of, dtypes, kept_array, memory_of, tangent_of
+from ag_visual.bridge.arrays import (
+    array_of,
+    array_or_none,
+    dtypes,
+    kept_array,
+    lengths,
+    memory_of,
+    shape_of,
+    shared_array,
+    tangent_of,
+    unseen,
+)
 from ag_visual.bridge.grad_mode import leaving_grad_mode
 from ag_visual.bridge.node_hooks import NodeHooks
 from ag_visual.bridge.saved import (
@@ -103,7 +114,7 @@ class TorchNode:
         if kind.leaf:
             variable = function.variable
             self._variable: weakref.ref[Any] | None = weakref.ref(variable)
-            self.outputs: Any = ((tuple(variable.shape), dtypes[variable.dtype]),)
+            self.outputs: Any = ((shape_of(variable), dtypes[variable.dtype]),)
             self.saved: list[Saved] = []
             return
         self._variable = None
@@ -115,7 +126,7 @@ class TorchNode:
             self.outputs = outputs
             self.simple = True
         else:
-            found = [(tuple(meta.shape), dtypes[meta.dtype]) for meta in function._input_metadata]
+            found = list(map(_outline, function._input_metadata))
             if len(found) == 1 and not kind.custom:
                 self.simple = True
                 kind.single = kind.single or shape is not None
@@ -163,7 +174,7 @@ class TorchNode:
                 is_ = known.get(was.name, was)
                 nbytes = 0 if was.dtype is None else was.dtype.itemsize
                 for length in was.shape:
-                    nbytes *= length
+                    nbytes *= max(0, length)
                 found.append(
                     SavedField(
                         *(was.name, was.kind, was.shape, was.dtype and was.dtype.name, nbytes),
@@ -188,14 +199,13 @@ class TorchNode:
             function = self.function()
             if function is None:
                 return None
-            value = saved_value(function, name)
-            return None if value is None else array_of(value)
+            return array_or_none(saved_value(function, name))
 
     def saved_arrays(self, most: int) -> list[tuple[str, bool, Any]]:
         """Name, whether it is its own output, and array of each saved tensor that is there."""
         found: list[tuple[str, bool, Any]] = []
-        if not self.saved:
-            return found
+        if not self.saved or torch._C._len_torch_dispatch_stack():
+            return found  # modes of the program's would see an own output being unpacked
         with DisableTorchFunction():
             function = self.function()
             if function is None:
@@ -253,14 +263,12 @@ class TorchNode:
         """The gradient of a leaf; torch shows nobody those of other nodes."""
         with DisableTorchFunction():
             variable = self.variable
-            grad = None if variable is None else variable.grad
-            return [None if grad is None else array_of(grad)]
+            return [array_or_none(None if variable is None else variable.grad)]
 
     def value(self) -> Any:
         """The array of a leaf's variable."""
         with DisableTorchFunction():
-            variable = self.variable
-            return None if variable is None else array_of(variable)
+            return array_or_none(self.variable)
 
     def standing(self) -> tuple[int, Any] | None:
         """How often a leaf's values were written, and the first numbers of its gradient."""
@@ -276,7 +284,7 @@ class TorchNode:
         with DisableTorchFunction():
             tensor = None if self._tensor is None else self._tensor()
             try:
-                return None if tensor is None else tensor.detach().numpy()
+                return None if tensor is None else unseen(shared_array, tensor)
             except (TypeError, RuntimeError):  # another device, dtype or layout; without values
                 return None
 
@@ -389,6 +397,14 @@ class TorchNode:
             return None
         function = tensor.grad_fn
         return function if function is not None and function.metadata.get(KEY) is self else None
+
+
+def _outline(meta: Any) -> tuple[tuple[int, ...], Any]:
+    """Shape and dtype of one output; of a nested one without a shape that of nothing."""
+    try:
+        return lengths(meta.shape), dtypes[meta.dtype]
+    except RuntimeError:
+        return (-1,), dtypes[meta.dtype]
 
 
 def leads(above: TorchNode, node: TorchNode) -> bool:

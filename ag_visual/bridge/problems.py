@@ -17,7 +17,7 @@ from typing import Any, Final
 import numpy as np
 import torch
 
-from ag_visual.bridge.arrays import MOST_WRITES, Memory, array_of, dtypes, memory_of
+from ag_visual.bridge.arrays import MOST_WRITES, Memory, array_of, dtypes, memory_of, shape_of
 from ag_visual.bridge.backward import Backward, Run
 from ag_visual.bridge.node import TorchNode, leads
 from ag_visual.bridge.releases import TELLS
@@ -137,7 +137,7 @@ def _name(matches: Callable[[Any], bool]) -> str | None:
 
 def _described(tensor: Any, base: Any, matches: Callable[[Any], bool]) -> dict[str, Any]:
     """Shape, dtype and name; a view without a name is told by its base's."""
-    shape, dtype = tuple(tensor.shape), str(tensor.dtype).removeprefix("torch.")
+    shape, dtype = shape_of(tensor), str(tensor.dtype).removeprefix("torch.")
     found = {"name": _name(matches), "shape": shape, "dtype": dtype}
     if found["name"] is None and base is not None:
         found["name"] = _name(lambda value: value is base)

@@ -12,8 +12,9 @@ from types import CodeType
 from typing import Any, Final, NamedTuple
 
 import torch
+from torch import Tensor
 
-from ag_visual.bridge.arrays import Memory, dtypes, memory_of
+from ag_visual.bridge.arrays import Memory, dtypes, memory_of, shape_of
 from ag_visual.bridge.releases import TELLS
 
 VERSIONS: Final = re.compile(r"is at version (\d+); expected version (\d+) instead")
@@ -101,7 +102,7 @@ def kept(tensor: Any) -> Kept:
     if base is not None:
         leaf = leaf or (base.is_leaf and base.requires_grad)
     offset = tensor.storage_offset() if tensor.layout is torch.strided else 0
-    what = tensor.shape, tensor.dtype, memory_of(tensor), offset, bool(leaf)
+    what = shape_of(tensor), tensor.dtype, memory_of(tensor), offset, bool(leaf)
     return Kept(*what, None if base is None else weakref.ref(base))
 
 
@@ -127,6 +128,13 @@ def read_saved(function: Any, unpacked: int | None = None) -> list[Saved]:
 
     unpacked: what its birth says, of a node that has no record yet.
     """
+    if torch._C._len_torch_dispatch_stack():
+        with torch._C._DisableTorchDispatch():  # modes of the program's would see it
+            return _read_saved(function, unpacked)
+    return _read_saved(function, unpacked)
+
+
+def _read_saved(function: Any, unpacked: int | None) -> list[Saved]:
     found: list[Saved] = []
     for name, raw_name, attribute in kinds[type(function)].tensors:
         try:
@@ -148,7 +156,8 @@ def read_saved(function: Any, unpacked: int | None = None) -> list[Saved]:
                     continue
                 now = value._version
                 own = value.grad_fn is function
-                what = name, "tensor", value.shape, dtypes[value.dtype], memory_of(value)
+                shape = value.shape if type(value) is Tensor else shape_of(value)
+                what = name, "tensor", shape, dtypes[value.dtype], memory_of(value)
             except RuntimeError:
                 _read_part(function, name, raw, attribute, None, found)
             else:
@@ -222,7 +231,8 @@ def read_unpacked(function: Any, kind: Kind) -> list[Saved]:
             if value is not None:
                 now = value._version
                 own = value.grad_fn is function
-                what = name, "tensor", value.shape, dtypes[value.dtype], memory_of(value)
+                shape = value.shape if type(value) is Tensor else shape_of(value)
+                what = name, "tensor", shape, dtypes[value.dtype], memory_of(value)
                 found.append(_new(Saved, (*what, now, own, now, None if TELLS else kept(value))))
     except (RuntimeError, AttributeError):  # written, given back, without versions; several
         return read_saved(function, Trusted.number)
@@ -259,7 +269,7 @@ def _read_part(
     if value is None:
         return
     now = _version(value)
-    what = value.shape, dtypes[value.dtype], memory_of(value)
+    what = shape_of(value), dtypes[value.dtype], memory_of(value)
     which = None if TELLS else kept(value)
     found.append(Saved(name, "tensor", *what, now if then is None else then, own, now, which))
 

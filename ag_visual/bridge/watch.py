@@ -82,6 +82,8 @@ class watch:  # a call, and a context manager, as torch's own are
                 session.recorder.drain()  # while storages have the numbers that were told of them
             if self._started:
                 session.stop()
+        except Exception as error:
+            self._watcher.failed(error)
         finally:
             self._watcher.stop()
             _running = None
@@ -107,11 +109,16 @@ class watch:  # a call, and a context manager, as torch's own are
 
         self.stop()
         if not self.problems_only:
-            session = current()
-            self._kept = session.recording(values=True).named(self._name)
-            if self._name or self._started:
-                session.runs.add(self._kept)
-                session.changed()
+            try:
+                self._keep(current())
+            except Exception as error:
+                self._watcher.failed(error)
+
+    def _keep(self, session: Any) -> None:
+        self._kept = session.recording(values=True).named(self._name)
+        if self._name or self._started:
+            session.runs.add(self._kept)
+            session.changed()
 
     def __repr__(self) -> str:
         what = "problems" if self.problems_only else "everything"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import warnings
 from typing import Any
 
 import numpy as np
@@ -279,3 +280,44 @@ def test_what_made_a_cut_off_tensor_is_known_when_the_tensor_is_gone() -> None:
     found = watched.recording
     names = dict(zip(found.tables["nodes"]["seq"], texts(found, "nodes", "name"), strict=True))
     assert [names.get(row["maker"]) for row in rows(found, "breaks")] == ["ExpBackward0"]
+
+
+def test_nested_tensors_are_recorded_with_the_lengths_that_they_have() -> None:
+    parts = [torch.ones(2, 3), torch.ones(4, 3)]
+    with ag.watch(torch) as watched, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        linear = torch.nn.Linear(3, 2)
+        jagged = torch.nested.nested_tensor(parts, requires_grad=True, layout=torch.jagged)
+        linear(jagged).values().sum().backward()
+        strided = torch.nested.nested_tensor(parts, requires_grad=True)
+        torch.nested.to_padded_tensor(linear(strided), 0.0).sum().backward()
+    assert "2×?×2" in texts(watched.recording, "nodes", "shape")
+    assert len(rows(watched.recording, "runs")) > 8
+    assert linear.weight.grad is not None
+
+
+def test_a_batch_of_gradients_is_recorded_where_it_has_no_memory_of_its_own() -> None:
+    x = torch.randn(3, requires_grad=True)
+    with ag.watch(torch) as watched:
+        torch.autograd.functional.hessian(lambda v: v.pow(3).sum(), x, vectorize=True)
+        (rows_of,) = torch.autograd.grad((x * x,), x, torch.eye(3), is_grads_batched=True)
+    assert torch.equal(rows_of, torch.diag(2 * x.detach()))
+    assert len(rows(watched.recording, "runs")) > 6
+
+
+def test_an_error_of_the_recorder_does_not_reach_the_program(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fails(*_: object) -> None:
+        raise ValueError("ours")
+
+    before = torch.autograd._engine_run_backward
+    with caplog.at_level("ERROR", "ag_visual"), ag.watch(torch):
+        x = torch.ones(2, requires_grad=True)
+        (x * 2).sum().backward()
+        with monkeypatch.context() as patch:
+            patch.setattr(current().recorder, "drain", fails)
+            ag.watch(torch, problems_only=True).stop()
+    assert torch.autograd._engine_run_backward is before
+    assert "ours" in caplog.text
+    current().clear()

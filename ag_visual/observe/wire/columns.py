@@ -34,8 +34,13 @@ DTYPES: Final = {
 
 
 def shape_text(shape: Iterable[int]) -> str:
-    """A shape as people write it: 64×128, and nothing for a scalar."""
-    return "×".join(map(str, shape))
+    """A shape as people write it: 64×128, and nothing for a scalar; ? for no length."""
+    return "×".join(["?" if length < 0 else str(length) for length in shape])
+
+
+def _numel(shape: tuple[int, ...]) -> int:
+    """Elements of a shape, 0 where one of its lengths is no number."""
+    return prod(shape) if all(length >= 0 for length in shape) else 0
 
 
 class Strings(dict[str, int]):
@@ -63,7 +68,7 @@ class _Shapes(dict[tuple[int, ...], tuple[int, float]]):
         self.strings = strings
 
     def __missing__(self, shape: tuple[int, ...]) -> tuple[int, float]:
-        self[shape] = found = self.strings[shape_text(shape)], float(prod(shape))
+        self[shape] = found = self.strings[shape_text(shape)], float(_numel(shape))
         return found
 
 
