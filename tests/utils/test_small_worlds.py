@@ -141,7 +141,7 @@ def test_answers_are_torchs(name: str) -> None:
 
 
 def test_programs_run_as_they_are_and_are_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compiler, "_told", set())
+    monkeypatch.setattr(compiler, "_warned", set())
 
     def double(x: Any) -> Any:
         return x * 2
@@ -157,7 +157,7 @@ def test_programs_run_as_they_are_and_are_told_once(monkeypatch: pytest.MonkeyPa
         [warning] = told
         assert f"torch.{name} compiles nothing here" in str(warning.message)
     layer = ag.nn.Linear(1, 1)
-    monkeypatch.setattr(compiler, "_told", set())
+    monkeypatch.setattr(compiler, "_warned", set())
     with pytest.warns(UserWarning, match=r"torch\.compile compiles nothing here"):
         layer.compile()
     with pytest.raises(RuntimeError, match="Either mode or options can be specified"):

@@ -170,6 +170,15 @@ def _normal_fill_tensor(self, dim, index, value) -> tuple[int]:
     return (vector("index_fill_", self, dim, index),)
 
 
+_FILL: dict[str, Any] = {
+    "inplace": _fill_slices,
+    "vmap_inplace": "index_fill_",
+    "repeated": WARNED,
+    "no_overlap": True,
+    "public": False,
+    "public_name": "index_fill",
+    "batch": slices,
+}
 structural(
     "index_fill_number",
     _filled_slices,
@@ -177,15 +186,9 @@ structural(
     jvp=ELEMENTWISE,
     inputs=("self", "index"),
     normalize=_normal_fill_number,
-    inplace=_fill_slices,
-    vmap_inplace="index_fill_",
-    repeated=WARNED,
-    no_overlap=True,
-    public=False,
-    public_name="index_fill",
     node="IndexFillBackward0",
-    batch=slices,
     samples=lambda make: [Sample((make((3, 4)), 1, numpy.array([0, -1]), 1.5))],
+    **_FILL,
 )
 
 
@@ -205,15 +208,9 @@ structural(
     inputs=("self", "index", "value"),
     may_alias=("value",),
     normalize=_normal_fill_tensor,
-    inplace=_fill_slices,
-    vmap_inplace="index_fill_",
-    repeated=WARNED,
-    no_overlap=True,
-    public=False,
-    public_name="index_fill",
     node="IndexFillBackward1",
-    batch=slices,
     samples=lambda make: [Sample((make((3, 4)), 1, numpy.array([0, 2]), make(())))],
+    **_FILL,
 )
 
 

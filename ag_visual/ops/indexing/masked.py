@@ -87,23 +87,26 @@ def _mask_errors(make):
     yield ErrorSample((x, numpy.array([True, False]), 1.0), RuntimeError, "must match the size of")
 
 
+_FILL: dict[str, Any] = {
+    "layout": ROWS,
+    "inplace": _mask_into,
+    "vmap_inplace": "inplace arithmetic",
+    "repeated": WARNED,
+    "public": False,
+    "public_name": "masked_fill",
+}
 structural(
     "masked_fill_number",
     _masked,
     vjp={"self": lambda F, g, mask: F.masked_fill_number(g, mask, 0)},
     jvp=ELEMENTWISE,
     inputs=("self", "mask"),
-    layout=ROWS,
     normalize=_normal_masked,
-    inplace=_mask_into,
-    vmap_inplace="inplace arithmetic",
-    repeated=WARNED,
-    public=False,
-    public_name="masked_fill",
     node="MaskedFillBackward0",
     batch=elementwise,
     samples=_mask_samples(1.5),
     errors=_mask_errors,
+    **_FILL,
 )
 structural(
     "masked_fill_tensor",
@@ -114,16 +117,11 @@ structural(
     },
     inputs=("self", "mask", "value"),
     may_alias=("value",),
-    layout=ROWS,
     normalize=_normal_masked_tensor,
-    inplace=_mask_into,
-    vmap_inplace="inplace arithmetic",
-    repeated=WARNED,
-    public=False,
-    public_name="masked_fill",
     node="MaskedFillBackward1",
     batch=_fill_slices,
     samples=_mask_samples(None),
+    **_FILL,
 )
 
 

@@ -13,6 +13,7 @@ from ag_visual.arrays.kernels import pool, windows
 from ag_visual.core.level import all_values, drawn
 from ag_visual.dispatch.dtype_errors import not_implemented
 from ag_visual.dispatch.record import LINEAR, ErrorSample, Sample
+from ag_visual.dispatch.rules import calls
 from ag_visual.dispatch.table import composite, op
 from ag_visual.dispatch.vmap import Batch, folded
 from ag_visual.ops.nn.pool_arguments import Ints, adaptive_size, check_not_negative, option
@@ -39,6 +40,75 @@ def _check_kind(name: str, array) -> None:
         raise not_implemented(name, dtypes.of_array(array), ". Convert with .float() first.")
 
 
+def _adaptive(xp, self, output_size) -> tuple[Any, Any]:
+    rank = len(output_size)
+    name = f"adaptive_max_pool{rank}d"
+    _check_spatial(name, self.shape, rank)
+    _check_kind(name, self)
+    found = windows.adaptive_windows(self.shape[-rank:], output_size)
+    return windows.largest(xp, self, found, output_size)
+
+
+def _fractional(xp, self, kernel_size, output_size, random_samples) -> tuple[Any, Any]:
+    rank = len(output_size)
+    _check_fractional(self, kernel_size, output_size)
+    planes = math.prod(self.shape[:-rank])
+    samples = backends.of_namespace(xp).to_numpy(random_samples).reshape(planes, rank)
+    # torch numbers the samples of an image x, y but those of a volume t, y, x.
+    ordered = samples[:, ::-1] if rank == 2 else samples
+    spatial = self.shape[-rank:]
+    found = windows.fractional_windows(ordered, spatial, output_size, kernel_size)
+    return windows.largest(xp, self, found, output_size)
+
+
+def _unpool(xp, self, indices, output_size):
+    _check_unpool(self, indices, len(output_size))
+    return windows.unpool(xp, self, indices, output_size)
+
+
+def _images(make, rank: int, *lead: int):
+    return distinct(make, (*lead, *(5, 4, 3)[:rank]))
+
+
+def _adaptive_samples(rank: int):
+    return lambda make: [
+        Sample((_images(make, rank, 2, 3), (3, 4, 2)[:rank])),
+        Sample((_images(make, rank, 2), (5, 2, 1)[:rank])),
+    ]
+
+
+def _fractional_samples(rank: int):
+    sizes = (2, 2, 1)[:rank], (3, 2, 2)[:rank]
+    return lambda make: [
+        Sample((_images(make, rank, 2, 3), *sizes, make((2, 3, rank), low=0.0, high=0.99)))
+    ]
+
+
+def _back_samples(rank: int):
+    def samples(make):
+        x = _images(make, rank, 2, 3)
+        _, indices = _adaptive(numpy, x, (3, 4, 2)[:rank])
+        yield Sample((make(indices.shape), indices, x.shape, False))
+
+    return samples
+
+
+def _unpool_samples(rank: int):
+    def samples(make):
+        pooled, indices = _adaptive(numpy, _images(make, rank, 2, 3), (1,) * rank)
+        yield Sample((pooled, indices, (6, 5, 3)[:rank]))
+
+    return samples
+
+
+def _with_samples(batch: Batch):
+    """Fractional pooling of a batch: without a dimension of images there is one of samples."""
+    if batch.rank("self") == len(batch.values["output_size"]) + 2:
+        return folded("self", "random_samples")(batch)
+    x, points = batch.full("self"), batch.full("random_samples")
+    return batch.run(self=x, random_samples=batch.F.squeeze(points, 1))
+
+
 def _declare_ops(rank: int) -> None:
     """Adaptive and fractional max pooling and unpooling of two or three dimensions."""
     adaptive, fractional, unpooled = (
@@ -47,26 +117,10 @@ def _declare_ops(rank: int) -> None:
         f"max_unpool{rank}d",
     )
 
-    def adaptive_kernel(xp, self, output_size) -> tuple[Any, Any]:
-        _check_spatial(adaptive, self.shape, rank)
-        _check_kind(adaptive, self)
-        found = windows.adaptive_windows(self.shape[-rank:], output_size)
-        return windows.largest(xp, self, found, output_size)
-
     def adaptive_rule(F, g, self_shape, result1):
         spatial = zip(self_shape[-rank:], g.shape[-rank:], strict=True)
         disjoint = all(n % out == 0 for n, out in spatial)
         return getattr(F, f"{adaptive}_scattered")(g, result1, self_shape, disjoint)
-
-    def fractional_kernel(xp, self, kernel_size, output_size, random_samples) -> tuple[Any, Any]:
-        _check_fractional(fractional, self, kernel_size, output_size, rank)
-        planes = math.prod(self.shape[:-rank])
-        samples = backends.of_namespace(xp).to_numpy(random_samples).reshape(planes, rank)
-        # torch numbers the samples of an image x, y but those of a volume t, y, x.
-        ordered = samples[:, ::-1] if rank == 2 else samples
-        spatial = self.shape[-rank:]
-        found = windows.fractional_windows(ordered, spatial, output_size, kernel_size)
-        return windows.largest(xp, self, found, output_size)
 
     def fractional_rule(F, g, self_shape, result1, kernel_size, output_size):
         # Which windows overlap depends on the samples: always add.
@@ -78,48 +132,11 @@ def _declare_ops(rank: int) -> None:
     def gathered(F, g, indices):
         return picked(F, g, indices, rank)
 
-    def unpool(xp, self, indices, output_size):
-        _check_unpool(self, indices, rank)
-        return windows.unpool(xp, self, indices, output_size)
-
-    def unpool_along(F, t_self, indices, output_size):
-        return getattr(F, f"{unpooled}_of")(t_self, indices, output_size)
-
-    spatial = (5, 4, 3)[:rank]
-
-    def adaptive_samples(make):
-        yield Sample((distinct(make, (2, 3, *spatial)), (3, 4, 2)[:rank]))
-        yield Sample((distinct(make, (2, *spatial)), (5, 2, 1)[:rank]))
-
-    def fractional_samples(make):
-        yield Sample(
-            (
-                distinct(make, (2, 3, *spatial)),
-                (2, 2, 1)[:rank],
-                (3, 2, 2)[:rank],
-                make((2, 3, rank), low=0.0, high=0.99),
-            )
-        )
-
-    def back_samples(make):
-        _, indices = adaptive_kernel(numpy, distinct(make, (2, 3, *spatial)), (3, 4, 2)[:rank])
-        yield Sample((make(indices.shape), indices, (2, 3, *spatial), False))
-
-    def unpool_samples(make):
-        pooled, indices = adaptive_kernel(numpy, distinct(make, (2, 3, *spatial)), (1,) * rank)
-        yield Sample((pooled, indices, (6, 5, 3)[:rank]))
-
-    def sampled(batch: Batch):
-        if batch.rank("self") == rank + 2:
-            return folded("self", "random_samples")(batch)
-        x, points = batch.full("self"), batch.full("random_samples")
-        return batch.run(self=x, random_samples=batch.F.squeeze(points, 1))
-
     shared: dict[str, Any] = {"public": False, "real_only": True}
     pair: dict[str, Any] = {"outputs": ("result0", "result1"), "differentiable": (0,)}
     op(
         f"{adaptive}_of",
-        adaptive_kernel,
+        _adaptive,
         vjp={"self": adaptive_rule},
         jvp={"self": lambda F, t_self, result1: picked(F, t_self, result1, rank)},
         batch=folded("self"),
@@ -129,7 +146,7 @@ def _declare_ops(rank: int) -> None:
         fused=("self",),
         not_exposed=("output_size",),
         oracle=f"_C._nn.{adaptive}",
-        samples=adaptive_samples,
+        samples=_adaptive_samples(rank),
         errors=lambda make: [
             ErrorSample(
                 (make((3, 0, 2, 2)[: rank + 1]), (1,) * rank),
@@ -143,17 +160,17 @@ def _declare_ops(rank: int) -> None:
     )
     op(
         f"{fractional}_of",
-        fractional_kernel,
+        _fractional,
         vjp={"self": fractional_rule},
         jvp={"self": lambda F, t_self, result1: picked(F, t_self, result1, rank)},
-        batch=sampled,
+        batch=_with_samples,
         inputs=("self", "random_samples"),
         node=f"FractionalMaxPool{rank}DBackward0",
         public_name=fractional,
         also_saves=("self",),
         fused=("self",),
         oracle=f"_C._nn.{fractional}",
-        samples=fractional_samples,
+        samples=_fractional_samples(rank),
         errors=lambda make: [
             ErrorSample(
                 (make((1, *(3,) * rank)), (4,) * rank, (2,) * rank, make((1, 1, rank))),
@@ -174,20 +191,20 @@ def _declare_ops(rank: int) -> None:
             jvp=LINEAR,
             node=f"{title}MaxPool{rank}DBackwardBackward0",
             oracle=False,
-            samples=back_samples,
+            samples=_back_samples(rank),
             **shared,
         )
     op(
         f"{unpooled}_of",
-        unpool,
+        _unpool,
         vjp={"self": gathered},
         batch=folded("self", "indices"),
-        jvp={"self": unpool_along},
+        jvp={"self": calls(f"{unpooled}_of", "t_self", "indices", "output_size")},
         inputs=("self", "indices"),
         node=f"MaxUnpool{rank}DBackward0",
         public_name=unpooled,
         oracle=lambda torch, self, indices, size: _torch_unpool(torch, rank, self, indices, size),
-        samples=unpool_samples,
+        samples=_unpool_samples(rank),
         errors=lambda make: [
             ErrorSample(
                 (make((1, *(2,) * rank)), numpy.full((1, *(2,) * rank), 999), (4,) * rank),
@@ -211,7 +228,9 @@ def _torch_unpool(torch, rank: int, self, indices, size: Ints):
     return torch._C._nn.max_unpool3d(self, indices, size, (1, 1, 1), (0, 0, 0))
 
 
-def _check_fractional(name: str, self, kernel: Ints, size: Ints, rank: int) -> None:
+def _check_fractional(self, kernel: Ints, size: Ints) -> None:
+    rank = len(size)
+    name = f"fractional_max_pool{rank}d"
     _check_spatial(name, self.shape, rank)
     _check_kind(name, self)
     labels = ("height", "width") if rank == 2 else ("time", "height", "width")

@@ -38,6 +38,7 @@ class Known:
     fits: Callable[[Difference, Line, Program], bool]  # given the line that named it, or raised
     ends: bool = False  # whether a program ends where it meets this difference of tensors
     often: bool = True  # whether it shows where all tensors are looked at after every line
+    not_with: frozenset[str] = frozenset()  # vectors of torch's CPU code that do not have it
 
 
 EMPTY = re.compile(r"\('', 0\), |, \('', 0\)")  # an edge that leads nowhere
@@ -1066,6 +1067,7 @@ t1 = torch.autograd.grad(t0.sum(), [t0])[0]
             )
         ),
         ends=True,
+        not_with=frozenset(("AVX2",)),
     ),
     Known(
         "softmax of empty integers",

@@ -26,7 +26,7 @@ export const KIND_NAMES: Record<Kind, string> = {
   exploding: 'exploding gradient',
   vanishing: 'vanishing gradient',
   dead: 'dead units',
-  cut: 'cut graph',
+  cut: 'graph break',
   none: 'no gradient',
   zero: 'zero gradient'
 };
