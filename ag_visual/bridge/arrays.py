@@ -9,6 +9,7 @@ import weakref
 from collections import deque
 from collections.abc import Callable
 from functools import partial
+from math import prod
 from typing import Any, Final
 
 import ml_dtypes
@@ -163,7 +164,12 @@ _NONE: Final[Figures] = (-1.0, None)
 LISTED: Final = 24
 """Elements up to which a list of the numbers is made faster than an array that shares memory."""
 
-listed: Final = {torch.float32, torch.float64, torch.float16, torch.complex64, torch.complex128}
+_listed: Final = {torch.float32, torch.float64, torch.float16, torch.complex64, torch.complex128}
+
+
+def listed_as(shape: tuple[int, ...], dtype: Any) -> Any:
+    """The dtype, where the numbers of such a gradient are recorded by a list; else None."""
+    return dtype if dtype in _listed and 0 < prod(shape) <= LISTED else None
 
 
 def figure(gradient: Any) -> Figures:
@@ -171,7 +177,7 @@ def figure(gradient: Any) -> Figures:
     try:
         if type(gradient) is Tensor:
             dtype = gradient.dtype
-            if 0 < gradient.numel() <= LISTED and dtype in listed:
+            if 0 < gradient.numel() <= LISTED and dtype in _listed:
                 return gradient.tolist(), dtype
             array = array_of(gradient) if gradient.requires_grad else unseen(_numpy, gradient)
         elif gradient is None:

@@ -21,7 +21,7 @@ from torch._C import (
     _is_torch_function_mode_enabled,
 )
 
-from ag_visual.bridge.arrays import LISTED, UNRECORDED, Figures, figure, figures, listed
+from ag_visual.bridge.arrays import UNRECORDED, Figures, figure, figures
 from ag_visual.bridge.node import TorchNode, leads
 from ag_visual.bridge.saved import KEY
 from ag_visual.events import instrument
@@ -34,8 +34,8 @@ class Arrivals:
         self._hooks: OrderedDict[str, Any] = OrderedDict([(KEY, _arrived)])
         # torch takes the hooks of an output from a tensor that has them.
         with DisableTorchFunction():
-            self._carrier = torch.empty(0)
-            self._carrier._backward_hooks = self._hooks
+            self.carrier = torch.empty(0)
+            self.carrier._backward_hooks = self._hooks
 
     def close(self) -> None:
         """Nothing is called any more, in any node."""
@@ -46,9 +46,9 @@ class Arrivals:
         if not node.simple:
             if node.hook is None:
                 node.hook = function.register_prehook(partial(_before_run, node))
-        elif node.hook is not self._carrier:
-            node.hook = self._carrier
-            function._register_hook_dict(self._carrier)
+        elif node.hook is not self.carrier:
+            node.hook = self.carrier
+            function._register_hook_dict(self.carrier)
 
 
 def take_out(node: TorchNode) -> None:
@@ -66,26 +66,24 @@ def _arrived(gradient: Any) -> Any:
     if task is None or task.over:
         return None
     try:
-        log = instrument.sink
+        log, thread = instrument.sink, get_ident()
         if (
             log is not None
             and log is task.log
             and instrument.gate is None
-            and not _is_torch_function_mode_enabled()
+            and (thread == task.modeless or not _is_torch_function_mode_enabled())
         ):
-            if (
-                type(gradient) is Tensor
-                and (dtype := gradient.dtype) in listed
-                and 0 < gradient.numel() <= LISTED
-            ):  # as `figure` says, with a call less for each of many small ones
+            dtype = node.listed
+            if dtype is not None and type(gradient) is Tensor:
+                # As `figure` says, with calls less for each of many small ones.
                 try:
-                    task.put((node, entered, get_ident(), gradient.tolist(), dtype, entered))
+                    task.put((node, entered, thread, gradient.tolist(), dtype, entered))
                     return None
                 except RuntimeError:  # of a level of torch.func: without memory of its own
                     pass
             value, dtype = _figure(node, task, gradient)
             began = entered if dtype is not None else perf_counter_ns()
-            task.put((node, entered, get_ident(), value, dtype, began))
+            task.put((node, entered, thread, value, dtype, began))
             return None
         changed = _looked_at(node, task, (gradient,), entered)
         return None if changed is None else changed[0]

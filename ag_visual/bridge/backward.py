@@ -79,7 +79,7 @@ class Backward:
             "log",
             "over",
         ),
-        *("needed", "parent", "put", "retain", "runs", "starts", "thread", "total"),
+        *("modeless", "needed", "parent", "put", "retain", "runs", "starts", "thread", "total"),
     )
 
     def __init__(
@@ -108,6 +108,7 @@ class Backward:
         self.over = False
         self.error = ""
         self.needed: tuple[()] | None = () if part else None
+        self.modeless = 0  # a thread in which no function mode is on while it runs
         self.leaves: list[Any] = []  # the figures of leaves
         self.given: Any = (
             None  # node, what tells of its gradient, figures of it: the last large one
@@ -150,11 +151,15 @@ class Backward:
     def hook(self, arrivals: Arrivals, captured: Sequence[TorchNode]) -> None:
         """Be called before each node. captured: those whose gradients are asked for (inputs=)."""
         unrun = self._unrun(captured) if captured else ()
-        put = arrivals.put
+        carrier, put = arrivals.carrier, arrivals.put
         for node, function in self.functions.items():
             if node not in unrun:
                 node.task = self
-                put(node, function)
+                if node.simple and node.hook is None:
+                    node.hook = carrier
+                    function._register_hook_dict(carrier)
+                else:
+                    put(node, function)
 
     def _unrun(self, captured: Sequence[TorchNode]) -> set[TorchNode]:
         """Those of which torch takes what arrives, and runs them not: they lead to no other one."""

@@ -397,6 +397,9 @@ class Watcher:
             for warning in silent:
                 source.warn(warning)
             run = self._in_mode if task is None or self._computes(task, args) else self._run
+            if type(task) is Backward and run is self._run:
+                quiet = not torch._C._is_torch_function_mode_enabled()
+                task.modeless = task.thread if quiet else 0
             result = run(outputs, *args, **kwargs)
             error_name = ""
             return result

@@ -24,6 +24,7 @@ from ag_visual.bridge.arrays import (
     dtypes,
     kept_array,
     lengths,
+    listed_as,
     memory_of,
     shape_of,
     shared_array,
@@ -35,6 +36,7 @@ from ag_visual.bridge.node_hooks import NodeHooks
 from ag_visual.bridge.saved import (
     KEY,
     Kind,
+    Last,
     Saved,
     Trusted,
     kinds,
@@ -75,13 +77,14 @@ class TorchNode:
 
     __slots__ = (
         *("__weakref__", "_name", "_tensor", "_variable", "above", "call_site"),
-        *("computes", "cuts", "freed", "hook", "hooks", "kind", "leaf", "made", "next_functions"),
+        *("computes", "cuts", "freed", "hook", "hooks", "kind", "leaf", "listed", "made"),
+        "next_functions",
         *("outputs", "saved", "seq", "simple", "task", "thread", "unpacked"),
     )
     beginning: ClassVar[dict[TorchNode, Any]] = {}
     """torch's own nodes of the backward that is about to begin, of which readers are told."""
 
-    def __init__(self, function: Any, metadata: Any, birth: Birth, thread: int) -> None:
+    def __init__(self, function: Any, metadata: Any, birth: Birth, thread: int, last: Last) -> None:
         of = type(function)
         kind: Kind = kinds[of]
         code, lasti, made, its_thread, _, unpacked, shape, dtype = birth
@@ -111,6 +114,7 @@ class TorchNode:
         self._tensor: weakref.ref[Any] | None = None  # a tensor that it made
         self.computes = kind.custom  # whether it runs Python code of the user's
         self.simple = False  # whether it is one of C++ with one output, and no leaf
+        self.listed: Any = None  # torch's dtype of its output, if that is `simple` and small
         if kind.leaf:
             variable = function.variable
             self._variable: weakref.ref[Any] | None = weakref.ref(variable)
@@ -123,17 +127,23 @@ class TorchNode:
             named = dtypes[dtype]
             if outputs[0][0] != shape or outputs[0][1] is not named:
                 kind.outputs = outputs = ((shape, named),)
+                kind.listed = listed_as(shape, dtype)
             self.outputs = outputs
             self.simple = True
+            self.listed = kind.listed
         else:
-            found = list(map(_outline, function._input_metadata))
+            metas = function._input_metadata
+            found = list(map(_outline, metas))
             if len(found) == 1 and not kind.custom:
                 self.simple = True
+                self.listed = listed_as(found[0][0], metas[0].dtype)
                 kind.single = kind.single or shape is not None
             self.outputs = tuple(found) or (((), dtypes[torch.float32]),)
         if kind.tensors:
             trusted = unpacked == Trusted.number
-            saved = read_unpacked(function, kind) if trusted else read_saved(function, unpacked)
+            saved = (
+                read_unpacked(function, kind, last) if trusted else read_saved(function, unpacked)
+            )
             self.saved = saved
             if saved and saved[0].kind == "packed":
                 self.computes = True

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from ag_visual.bridge.node import Birth, TorchNode
-from ag_visual.bridge.saved import KEY
+from ag_visual.bridge.saved import KEY, Last
 
 Root = tuple[Any, "weakref.ref[Any] | None"]
 """torch's node that a graph ends in, and the tensor that it made."""
@@ -74,9 +74,10 @@ def discover(
     order = order[leaves:] + order[:leaves]
     new, unwired = [], []
     cut = []
+    last = Last()
     for function in order:
         metadata = function.metadata
-        node = TorchNode(function, metadata, births[function], thread)
+        node = TorchNode(function, metadata, births[function], thread, last)
         known[function] = metadata[KEY] = node
         new.append(node)
         below = edges[function]

@@ -77,13 +77,17 @@ class watch:  # a call, and a context manager, as torch's own are
         from ag_visual.session.session import current
 
         session = current()
+        steps = []
+        if session.recorder.on:
+            steps.append(session.recorder.drain)  # while storages have the numbers that were told
+        if self._started:
+            steps.append(session.stop)
         try:
-            if session.recorder.on:
-                session.recorder.drain()  # while storages have the numbers that were told of them
-            if self._started:
-                session.stop()
-        except Exception as error:
-            self._watcher.failed(error)
+            for step in steps:
+                try:
+                    step()
+                except Exception as error:
+                    self._watcher.failed(error)
         finally:
             self._watcher.stop()
             _running = None

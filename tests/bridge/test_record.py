@@ -318,6 +318,7 @@ def test_an_error_of_the_recorder_does_not_reach_the_program(
         with monkeypatch.context() as patch:
             patch.setattr(current().recorder, "drain", fails)
             ag.watch(torch, problems_only=True).stop()
+        assert not current().recorder.on
     assert torch.autograd._engine_run_backward is before
     assert "ours" in caplog.text
     current().clear()
