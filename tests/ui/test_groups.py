@@ -122,7 +122,7 @@ def test_modules_are_groups_that_open_and_close(lab: Lab) -> None:
     expect(tree.get_by_role("treeitem", name=re.compile("^shrink"))).to_have_count(1)
     lab.pictures("groups_outline")
     panel.get_by_role("button", name="Close all groups").click()
-    lab.wait_until(lambda: lab.model(BOXES)[-1] == "Net", "one box for the network")
+    lab.wait_until(lambda: lab.model(BOXES)[-1] == "net", "one box for the network")
     panel.get_by_role("button", name="Open all groups").click()
     lab.wait_until(lambda: lab.model(BOXES).count("ReluBackward0") == 30, "all nodes")
 

@@ -10,6 +10,7 @@ import { Container, isNamed } from './container';
 import { placeText } from './format';
 import type { Graph } from './graph';
 import { foldNodes, foldRepeats } from './repeats';
+import { calledIn, moduleOfLabel } from './modules';
 import type { Store } from './store';
 
 /** Nodes without a line that follow each other and are worth a container. */
@@ -142,6 +143,44 @@ function gatherLoose(container: Container): void {
   container.children = all;
 }
 
+const inputsOf = (store: Store, seq: number): number[] =>
+  store.edgesOf.rows(seq).map(row => store.edges.at.dst[row]);
+
+/** Nodes of an outermost module that are looked through for one with a parameter of its own. */
+const NAMING = 200;
+
+/**
+ * The user's variable for an outermost module, which a call does not know: `model` where a node of
+ * its `head` takes `model.head.weight`; '' where no parameter tells.
+ */
+function variableOf(store: Store, graph: Graph, { first, last }: Container): string {
+  for (let i = first; i < Math.min(last, first + NAMING); i++) {
+    const seq = graph.seqs[i];
+    const within = calledIn(store, seq).slice(1);
+    // A weight may come transposed.
+    const below = inputsOf(store, seq);
+    const leaves = below.flatMap(one =>
+      store.nameOf(one) === 'TBackward0' ? [one, ...inputsOf(store, one)] : [one]
+    );
+    for (const leaf of leaves) {
+      const module = moduleOfLabel(store.label(leaf));
+      const inner = within.map(name => `.${name}`).join('');
+      if (module.length > inner.length && module.endsWith(inner))
+        return module.slice(0, module.length - inner.length);
+    }
+  }
+  return '';
+}
+
+/** Outermost modules have their class's name until a parameter of theirs tells the variable. */
+function nameModules(store: Store, graph: Graph, container: Container): void {
+  for (const child of container.children) {
+    if (child.kind !== 'call') nameModules(store, graph, child);
+    else if (child.title === child.detail)
+      child.title = variableOf(store, graph, child) || child.title;
+  }
+}
+
 /** Containers around one other container say nothing: the inner one stands for both. */
 function simplify(container: Container): Container {
   container.children = container.children.map(simplify);
@@ -230,6 +269,7 @@ export function containersOf(store: Store, graph: Graph): Container {
     }
   }
   for (const { container } of open) container.last = count;
+  nameModules(store, graph, root);
   simplify(root);
   for (let only = root.children[0]; root.children.length === 1; only = root.children[0]) {
     // One cell or function around everything tells nothing apart.

@@ -70,6 +70,38 @@ function modules(blocks = 2): Recording {
   return recordingOf([writer.flush()]);
 }
 
+/** A net of two parts, then a layer of its own, whose parameters have the user's names. */
+function labelled(): Recording {
+  const program = new Program(['y = out(model(x))', 'loss = y.sum()']);
+  const { writer } = program;
+  const call = (number: number, name: string, kind: string, parent = NONE): number => {
+    const row = { call: number, parent, name: writer.string(name), kind: writer.string(kind) };
+    writer.row('calls', { ...row, t: writer.t });
+    return number;
+  };
+  const op = (name: string, inputs: (number | null)[], of: number): number => {
+    const seq = program.op(name, 1, inputs, [4, 4]);
+    writer.row('scopes', { seq, call: of });
+    return seq;
+  };
+  call(1, 'Net', 'Net');
+  const enc = op(
+    'AddmmBackward0',
+    [null, program.leaf('model.enc.weight', [4, 4])],
+    call(2, 'enc', 'Linear', 1)
+  );
+  const relu = op('ReluBackward0', [enc], 1);
+  const mul = op('MulBackward0', [relu, program.leaf('model.scale', [4, 4])], 1);
+  const last = op(
+    'AddmmBackward0',
+    [mul, program.leaf('out.weight', [4, 4])],
+    call(3, 'Linear', 'Linear')
+  );
+  const free = op('TanhBackward0', [last], call(4, 'Tanh', 'Tanh'));
+  program.backward(program.op('SumBackward0', 2, [free], []), 2);
+  return recordingOf([writer.flush()]);
+}
+
 /** An nn.Sequential of Linear and Sigmoid in turn, all called in one line. */
 function sequential(layers: number): Recording {
   const program = new Program(['y = net(x)', 'loss = y.sum()']);
@@ -118,6 +150,14 @@ function recurrent(steps: number): Recording {
   program.backward(program.op('SumBackward0', 3, [y], []), 3);
   return recordingOf([writer.flush()]);
 }
+
+it("outermost modules have the user's names, as far as their parameters tell them", () => {
+  const found = all(modelOf(labelled()).root).map(({ title, detail }) => `${title}: ${detail}`);
+  expect(found).toContain('model: Net');
+  expect(found).toContain('enc: Linear');
+  expect(found).toContain('out: Linear');
+  expect(found).toContain('Tanh: Tanh');
+});
 
 describe('containersOf', () => {
   it('are the lines of a cell', () => {

@@ -6,7 +6,8 @@ import { breaksAmong } from '../graph_breaks';
 import type { Found, Line } from './finding';
 import { placeKey } from './nonfinite';
 import type { Pass } from './pass';
-import { moduleOf, moduleOfLabel } from './pass';
+import { moduleOfLabel } from '../modules';
+import { moduleOf } from './pass';
 import type { Store } from '../store';
 
 /** Lines that are told of one pass. */

@@ -9,7 +9,8 @@ import { cuts } from './cuts';
 import type { Before } from './finders';
 import type { Found } from './finding';
 import type { Pass } from './pass';
-import { moduleOfLabel, placeOf } from './pass';
+import { moduleOfLabel } from '../modules';
+import { placeOf } from './pass';
 
 /** Findings that are told of one pass, and parameters that are named in one. */
 const MOST = 8;

@@ -3,6 +3,7 @@
 
 import type { Site } from '../../protocol/schema';
 import { NONE } from '../../protocol/schema';
+import { calledIn, moduleOfLabel } from '../modules';
 import type { Store, Task } from '../store';
 
 /** A parameter with two or more dimensions that got a gradient. */
@@ -138,26 +139,6 @@ export interface Module {
   exact: boolean;
 }
 
-/** 'model.blocks.3.fc2' of 'model.blocks.3.fc2.weight'; '' of a variable. */
-export function moduleOfLabel(label: string): string {
-  const dot = label.lastIndexOf('.');
-  return dot > 0 ? label.slice(0, dot) : '';
-}
-
-/** The names of the calls around a node, the outermost first. */
-function calledIn(store: Store, seq: number): string {
-  const names: string[] = [];
-  const call = store.callOf.get(seq);
-  let row = call < 0 ? -1 : store.callRow.get(call);
-  while (row >= 0) {
-    const name = store.string(store.calls.at.name[row]);
-    const parent = store.calls.at.parent[row];
-    if (name !== '') names.unshift(name);
-    row = parent === NONE ? -1 : store.callRow.get(parent);
-  }
-  return names.join('.');
-}
-
 /**
  * The module of a node: that of its own parameter, of the call that made it, or of the parameter
  * nearest to it.
@@ -167,7 +148,7 @@ export function moduleOf(store: Store, seq: number): Module {
   if (label !== '') {
     return { name: label, exact: true };
   }
-  const called = calledIn(store, seq);
+  const called = calledIn(store, seq).join('.');
   const seen = [seq];
   let nearest = '';
   for (let i = 0; i < seen.length && i < NEAR; i++) {
