@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -490,6 +491,50 @@ def test_a_kernel_is_told_of_when_it_is_compiled_and_kept(tmp_path: Path) -> Non
     assert str(tmp_path) in first
     assert first.count("\n") == 1
     assert told(code, **place) == ("", "")
+
+
+def one(x: float) -> float:
+    return x + 1
+
+
+@needs_numba
+@pytest.mark.parametrize(
+    ("suffix", "what"), [("nbi", b"no index\n"), ("nbi", b""), ("nbc", b"\x80")]
+)
+def test_a_damaged_file_of_a_kernel_is_made_anew(
+    suffix: str, what: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from numba import config
+
+    from ag_visual.arrays.kernels.compiled import making
+
+    def hits() -> int:
+        """How many kernels a program would find on the disk."""
+        kernel = making.exact(one)
+        kernel.compile("float64(float64)")
+        assert kernel(1.0) == 2.0
+        return sum(kernel.stats.cache_hits.values())
+
+    monkeypatch.setattr(config, "CACHE_DIR", str(tmp_path))
+    assert (hits(), hits()) == (0, 1)
+    [file] = tmp_path.rglob(f"*.{suffix}")
+    file.write_bytes(what)
+    assert (hits(), hits()) == (0, 1)
+
+
+@needs_numba
+def test_a_kernel_that_cannot_be_kept_is_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from numba import config
+
+    from ag_visual.arrays.kernels.compiled import making
+
+    monkeypatch.setattr(config, "CACHE_DIR", str(tmp_path / "taken"))
+    kernel = making.exact(one)
+    shutil.rmtree(tmp_path / "taken")
+    (tmp_path / "taken").write_text("by a file")
+    assert kernel(1.0) == 2.0
 
 
 @needs_numba
