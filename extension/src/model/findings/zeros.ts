@@ -25,7 +25,7 @@ const GATES: Readonly<Record<string, string>> = {
 const MOST = 5;
 
 /**
- * Whether no earlier pass gave a leaf a gradient, or it was gone soon after (and had no memory then):
+ * Whether no earlier pass gave a leaf a gradient, or it was gone (without memory) when it was told:
  * in a loop it is data, and no parameter.
  */
 function isFresh({ store, task }: Pass, leaf: number): boolean {
