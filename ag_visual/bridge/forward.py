@@ -38,6 +38,7 @@ PLAIN, QUIET, WRITE, MAYBE, DATA, SET_DATA, BACKWARD, HOOK = range(8)
 
 _BACKWARD: Final = {torch.Tensor.backward, torch.autograd.backward, torch.autograd.grad}
 _WRITES_AT_TIMES: Final = {"batch_norm", "instance_norm", "native_batch_norm"}
+_BATCH_NORM: Final = torch.nn.functional.batch_norm
 _DATA: Final = torch.Tensor.data
 _ATTRIBUTES: Final = {"real", "imag", "T", "mT", "H", "mH"}
 
@@ -273,9 +274,29 @@ class Forward(TorchFunctionMode):
                     watcher.origins.note(args[0], "detach_", source.call_site_of(frame), args[0])
             elif kind == MAYBE:
                 self.made(result, before, frame, func, args)
+                if func is _BATCH_NORM:
+                    self._statistics(result, args[1:3], kwargs, frame, began)
         except Exception as error:
             self._failed(error)
         return result
+
+    def _statistics(self, result: Any, running: Any, kwargs: Any, frame: Any, began: int) -> None:
+        """Training writes the running statistics and counts no version of them.
+
+        It matters where an evaluation has saved them for a backward.
+        """
+        for tensor in running:
+            memory = None if tensor is None else memory_of(tensor)
+            if memory is None:
+                continue
+            if not kwargs.get("training"):
+                memory.aliased = memory.aliased or result.requires_grad
+            elif memory.aliased:
+                call_site, extent = source.call_site_of(frame), Extent(array_of(tensor))
+                version = _version(tensor) or 0
+                self.watcher.written(
+                    memory, tensor, version, "batch_norm", call_site, began, extent
+                )
 
     def _hooked(self, tensor: Any, handle: Any, frame: Any) -> None:
         """Remember a hook on the tensor of a node: torch shows nobody those."""

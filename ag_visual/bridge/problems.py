@@ -34,6 +34,7 @@ from ag_visual.bridge.saved import (
 from ag_visual.core import source
 from ag_visual.core.diagnosis import variable_names
 from ag_visual.core.diagnosis.errors import add_repair, distinct, line_of, lines, report
+from ag_visual.core.diagnosis.repair import Repair
 from ag_visual.errors import SilentWriteWarning
 from ag_visual.events import instrument
 from ag_visual.events.memory import Extent
@@ -326,6 +327,8 @@ def silent_writes(task: Backward, memories: Any) -> list[SilentWriteWarning]:
                 continue
             if not any(write[0] > node.made for write in memory.writes):
                 continue
+            if getattr(function, "_saved_training", False) and saved.name.startswith("running_"):
+                continue  # running statistics of a batch_norm in training: its backward needs none
             tensor = saved_value(function, saved.name)
             if tensor is None or tensor._version != saved.version:
                 continue
@@ -340,6 +343,11 @@ def silent_writes(task: Backward, memories: Any) -> list[SilentWriteWarning]:
     return found
 
 
+_BEFORE_TRAINING: Final = (
+    "Call backward before the module trains again, or evaluate with a copy of it (copy.deepcopy)."
+)
+
+
 def _silent(
     node: TorchNode, name: str, tensor: Any, hidden: list[Any], task: Backward
 ) -> SilentWriteWarning:
@@ -350,10 +358,14 @@ def _silent(
     fields |= {"kind": "silent", "writes": distinct(told)}
     add_repair(fields, "torch")
     kind = f"{dtypes[tensor.dtype].name} {list(tensor.shape)}"
+    how = "through .data (or another alias with its own version counter)"
+    if all(write[2] == "batch_norm" for write in hidden):
+        how = "by a batch_norm in training"
+        fields["repair"] = Repair(_BEFORE_TRAINING, None)._asdict()
     fields["text"] = text = (
-        f"a tensor that {node.name()} saved for backward was written through .data (or another "
-        f"alias with its own version counter): {kind}. The version counter did not see it, so "
-        "backward uses the new values and the gradient is silently wrong." + lines(fields)
+        f"a tensor that {node.name()} saved for backward was written {how}: {kind}. The version "
+        "counter did not see it, so backward uses the new values and the gradient is silently "
+        "wrong." + lines(fields)
     )
     return report(SilentWriteWarning(text, fields))  # type: ignore[no-any-return]
 
