@@ -11,7 +11,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
-from ag_visual.core.node import Node
 from ag_visual.events.live import LiveNode
 from ag_visual.observe.export.bundle import bundle_text
 from ag_visual.observe.formulas.card_numbers import kept_gradients, numbers
@@ -336,7 +335,7 @@ def _no_rule(node: LiveNode) -> NotKeptError:
 
 def _check(session: Session, args: dict[str, Any]) -> Any:
     node = _living(session, int(args["seq"]))
-    if not isinstance(node, Node):
+    if not runs(node):
         raise _no_rule(node)
     return check_node(node, elements=int(args.get("elements", ELEMENTS))).json()
 

@@ -22,10 +22,13 @@ from ag_visual.arrays.backend import backend_of, on_host
 from ag_visual.core import modes
 from ag_visual.core.node import Node
 from ag_visual.core.tensor import Tensor
+from ag_visual.events.live import Runnable, engine_of
 from ag_visual.observe.formulas.derivation import MOST_ELEMENTS, elements_of
+from ag_visual.observe.formulas.local import runs
 from ag_visual.observe.formulas.notation import number_text
 from ag_visual.ops.tensor.generator import fork_rng
 from ag_visual.session.recompute import Again, CannotCheckError, again
+from ag_visual.session.recompute_live import again_live
 from ag_visual.session.session import current
 
 ELEMENTS: Final = 32
@@ -162,37 +165,44 @@ def _text(value: Any) -> str:
 def check_node(node: Any, *, elements: int = ELEMENTS) -> NodeCheck:
     """Compare a node's backward with central differences (f(x + h) - f(x - h)) / (2 h).
 
-    node: a node of the graph, or a tensor whose `grad_fn` is meant. Its forward is run again in
-    double precision on the inputs that it had, changed in one of up to `elements` places per input
-    at a time; the gradient that arrives is a fixed set of random numbers. Nothing of the graph is
-    touched, and random numbers go on as before. Returns a `NodeCheck`: true when all agree, with
-    `inputs`, `verdict` and, where the forward cannot be run again, `why_not`; printed, it says it
-    all. Raises TypeError for what is neither.
+    node: a node of the graph, or a tensor whose `grad_fn` is meant; also of a watched PyTorch,
+    whose rule is compared with the forward of this package's op of the same name. The forward is
+    run again in double precision on the inputs that it had, changed in one of up to `elements`
+    places per input at a time; the gradient that arrives is a fixed set of random numbers. Nothing
+    of the graph is touched, and random numbers go on as before. Returns a `NodeCheck`: true when
+    all agree, with `inputs`, `verdict` and, where the forward cannot be run again, `why_not`;
+    printed, it says it all. Raises TypeError for what is neither.
 
     >>> import ag_visual as ag
     >>> x = ag.tensor([0.5, 2.0], requires_grad=True)
     >>> bool(ag.check_node(x.sin()))
     True
     """
-    found: Any = node.grad_fn if isinstance(node, Tensor) else node
-    if not isinstance(found, Node):
+    engine = engine_of(node)
+    found: Any = node
+    if isinstance(node, Tensor):
+        found = node.grad_fn
+    elif engine is not None:
+        found = engine.node_of(node)
+    if not runs(found):
         raise TypeError(
             "check_node() takes a node, or a tensor with a grad_fn, but got "
-            f"{type(node).__name__}{' without one' if isinstance(node, Tensor) else ''}"
+            f"{type(node).__name__}{' without one' if found is None else ''}"
         )
     if elements < 1:
         raise ValueError(f"elements should be 1 or more, but is {elements}")
     return in_own_thread(lambda stopped: _checked(found, elements, stopped))
 
 
-def _checked(node: Node, elements: int, stopped: threading.Event) -> NodeCheck:
+def _checked(node: Node | Runnable, elements: int, stopped: threading.Event) -> NodeCheck:
     try:
         if elements_of(node) > MOST_ELEMENTS:
             raise CannotCheckError(
                 f"it works on more than {MOST_ELEMENTS:,} elements; check it on a smaller input"
             )
         with _unnoticed():
-            compared = _compare(again(node), _Limits(elements, stopped))
+            how = again(node) if isinstance(node, Node) else again_live(node)
+            compared = _compare(how, _Limits(elements, stopped))
             return NodeCheck(node.name(), node.seq, list(compared))
     except CannotCheckError as error:
         return NodeCheck(node.name(), node.seq, why_not=str(error))
@@ -323,7 +333,7 @@ def _compare(how: Again, limits: _Limits) -> Iterator[InputCheck]:
     narrow = any(
         o is not None and o.dtype.itemsize < (16 if o.dtype.kind == "c" else 8) for o in outputs
     )
-    loose = _looseness(how.node, narrow)
+    loose = max(_LOOSE.get(how.size, 1e-3), 3e-2 if narrow else 0.0)
     for name in how.wanted:
         array = how.inputs[name]
         gradient = found.get(name)
@@ -359,11 +369,6 @@ def _weights(chance: Any, output: Any) -> Any:
     if isinstance(output, np.ndarray):
         return np.asarray(found)
     return backend_of(output).from_numpy(np.asarray(found))
-
-
-def _looseness(node: Node, narrow: bool) -> float:
-    size = node.dtype.itemsize // (2 if node.dtype.kind == "c" else 1)
-    return max(_LOOSE.get(size, 1e-3), 3e-2 if narrow else 0.0)
 
 
 def _one(

@@ -25,7 +25,7 @@ from ag_visual.dispatch import validate_grad, vmap
 from ag_visual.dispatch.op_node import OpNode
 from ag_visual.dispatch.record import LINEAR, Op
 from ag_visual.dispatch.table import raw
-from ag_visual.events.live import many_at_once
+from ag_visual.events.live import LiveNode, many_at_once
 from ag_visual.observe.record import node_view
 from ag_visual.observe.record.node_view import edges_by_name, meta_of
 
@@ -56,13 +56,14 @@ class Again:
     back(gs) the gradients by input. made_up: inputs that nobody knows and no gradient depends on.
     """
 
-    node: Node
+    node: LiveNode
     inputs: dict[str, Any]
     wanted: tuple[str, ...]
     run: Callable[[dict[str, Any]], list[Any]]
     back: Callable[[list[Any]], dict[str, Any]]
     linear: bool = False
     made_up: list[str] = field(default_factory=list)
+    size: int = 8  # bytes of a number of the node's output, of one part of a complex one
 
 
 def again(node: Node) -> Again:
@@ -121,7 +122,7 @@ def _of_op(node: OpNode) -> Again:
                 by_name[name] = tuple(given[f"{name}[{i}]"] for i in range(count))
             else:
                 by_name[name] = given[name]
-        outputs, chosen = _results(op, xp, by_name)
+        outputs, chosen = computed(op, xp, by_name)
         return [xp.asarray(outputs[i]) for i in chosen]
 
     widened = {
@@ -142,12 +143,12 @@ def _of_op(node: OpNode) -> Again:
                 result[name] = validate_grad.fit(xp, xp.asarray(g), shape, _double(dtype))
         return result
 
-    _check_results(node, op, xp, inputs, values, arguments, kept)
+    _checkcomputed(node, op, xp, inputs, values, arguments, kept)
     wanted = tuple(name for name, edge in edges_by_name(node) if edge is not None)
-    return Again(node, inputs, wanted, run, back, linear=op.jvp == LINEAR, made_up=made_up)
+    return Again(node, inputs, wanted, run, back, op.jvp == LINEAR, made_up, _size(node))
 
 
-def _results(op: Op, xp: Any, by_name: dict[str, Any]) -> tuple[list[Any], Sequence[int]]:
+def computed(op: Op, xp: Any, by_name: dict[str, Any]) -> tuple[list[Any], Sequence[int]]:
     """All results of an op, and which of them a gradient may come to. Raises CannotCheckError."""
     try:
         with np.errstate(all="ignore"):
@@ -156,6 +157,10 @@ def _results(op: Op, xp: Any, by_name: dict[str, Any]) -> tuple[list[Any], Seque
         raise CannotCheckError(f"{op.public_name} does not run again: {error}") from None
     results = list(found) if op.multi or len(op.outputs) > 1 else [found]
     return results, range(len(results)) if op.multi else op.differentiable
+
+
+def _size(node: Node) -> int:
+    return int(node.dtype.itemsize) // (2 if node.dtype.kind == "c" else 1)
 
 
 def _double(dtype: Any) -> Any:
@@ -175,23 +180,26 @@ def _arguments_of(node: OpNode) -> dict[str, Any]:
     op = node.op
     found = {name: getattr(node, f"a_{name}") for name in op.values}
     for name in op.arguments:
-        if name in found:
-            continue
-        default = op.signature.parameters[name].default
-        if name in SIZES:
-            found[name] = tuple(node.shape)
-        elif name == "dtype":
-            found[name] = _double(node.dtype)
-        elif name == "value":
-            found[name] = 0.0
-        elif default is not inspect.Parameter.empty:
-            found[name] = default
-        else:
-            raise CannotCheckError(
-                f"{node.name()} did not keep its argument {name!r}, so {op.public_name} cannot be "
-                "run again"
-            )
+        if name not in found:
+            found[name] = argument_of(node, op, name, node.shape, node.dtype.kind == "c")
     return found
+
+
+def argument_of(node: LiveNode, op: Op, name: str, shape: Iterable[int], is_complex: bool) -> Any:
+    """An argument that the node did not keep, as no gradient depends on it."""
+    if name in SIZES:
+        return tuple(shape)
+    if name == "dtype":
+        return np.dtype(np.complex128 if is_complex else np.float64)
+    if name == "value":
+        return 0.0
+    default = op.signature.parameters[name].default
+    if default is inspect.Parameter.empty:
+        raise CannotCheckError(
+            f"{node.name()} did not keep its argument {name!r}, so {op.public_name} cannot be "
+            "run again"
+        )
+    return default
 
 
 def _inputs_of(node: OpNode, kept: dict[str, Any], made_up: list[str]) -> dict[str, Any]:
@@ -199,8 +207,7 @@ def _inputs_of(node: OpNode, kept: dict[str, Any], made_up: list[str]) -> dict[s
     op = node.op
     below = dict(edges_by_name(node))
     wanted = {label.partition("[")[0] for label, edge in below.items() if edge is not None}
-    running = [rule for rule in op.rules if wanted.intersection(rule.inputs)]
-    asked = {request for rule in running for request in rule.requests}
+    asked = requests_of(op, wanted)
     free = not asked.intersection(op.outputs)
     values: dict[str, Any] = {}
     for name in op.inputs:
@@ -225,6 +232,12 @@ def _inputs_of(node: OpNode, kept: dict[str, Any], made_up: list[str]) -> dict[s
             for i in range(count)
         )
     return values
+
+
+def requests_of(op: Op, wanted: set[str]) -> set[str]:
+    """What the rules of these inputs ask for."""
+    running = [rule for rule in op.rules if wanted.intersection(rule.inputs)]
+    return {request for rule in running for request in rule.requests}
 
 
 def _input(
@@ -293,13 +306,13 @@ def _known_below(edge: Any, depth: int) -> Any:
         arguments = _arguments_of(below)
         backend = next(backend_of(a) for a in _arrays(values.values()))
         widened = {name: wide(value) for name, value in values.items()}
-        results, chosen = _results(op, backend.xp, widened | arguments)
+        results, chosen = computed(op, backend.xp, widened | arguments)
     except (CannotCheckError, StopIteration):
         return None
     return results[chosen[number]]
 
 
-def _check_results(
+def _checkcomputed(
     node: OpNode,
     op: Op,
     xp: Any,
@@ -309,23 +322,38 @@ def _check_results(
     kept: dict[str, Any],
 ) -> None:
     """Does the op give again what it gave? Where outputs were saved they must agree."""
-    outputs = [name for name in op.saves if name in op.outputs and kept[name] is not None]
     by_name = dict(arguments)
     for name, value in values.items():
         by_name[name] = tuple(map(wide, value)) if name in op.lists else wide(value)
-    results, chosen = _results(op, xp, by_name)
-    shapes = [tuple(getattr(results[i], "shape", ())) for i in chosen]
+    results, chosen = computed(op, xp, by_name)
     expected = [tuple(meta[0]) for meta in node.outs or ((node.shape, node.dtype),)]
-    if shapes != expected:
+    check_shapes(node, op, [results[i] for i in chosen], expected)
+    check_saved(op, xp, results, kept, node.dtype.itemsize)
+
+
+def check_shapes(
+    node: LiveNode, op: Op, results: Sequence[Any], expected: Sequence[tuple[int, ...]]
+) -> None:
+    """Raise CannotCheckError where results have other shapes than the node's."""
+    shapes = [tuple(getattr(result, "shape", ())) for result in results]
+    if shapes != list(expected):
         raise CannotCheckError(
             f"{op.public_name}, run again on what is known, gives shape {shapes[0]} and not "
             f"{expected[0]}: {node.name()} did not keep all its arguments"
         )
-    for name in outputs:
+
+
+def check_saved(op: Op, xp: Any, results: Sequence[Any], kept: dict[str, Any], size: int) -> None:
+    """Raise CannotCheckError where results are not those that were saved, in numbers of so many
+    bytes.
+    """
+    for name in op.outputs:
+        if kept.get(name) is None:
+            continue
         then = wide(kept[name])
         now = xp.asarray(results[op.outputs.index(name)])
         scale = float(abs(then).max()) if then.size else 0.0
-        loose = 1e-2 if node.dtype.itemsize <= 2 else 1e-3
+        loose = 1e-2 if size <= 2 else 1e-3
         if now.shape != then.shape or not bool(
             xp.allclose(now, then, rtol=loose, atol=loose * (scale or 1.0), equal_nan=True)
         ):
@@ -390,7 +418,7 @@ def _of_function(node: BackwardCFunction) -> Again:
         for position, edge in zip(node._positions, node.next, strict=True)
         if edge is not None
     )
-    return Again(node, inputs, wanted, run, back)
+    return Again(node, inputs, wanted, run, back, size=_size(node))
 
 
 def _given_to(node: BackwardCFunction) -> Sequence[Any]:

@@ -12,9 +12,9 @@ from typing import Any, Final
 import numpy as np
 
 from ag_visual.core import source
-from ag_visual.core.node import Node
 from ag_visual.events.live import LiveNode
 from ag_visual.observe.formulas.cards import card_by_name
+from ag_visual.observe.formulas.local import runs
 from ag_visual.observe.record.held_values import NotKeptError
 from ag_visual.observe.record.leaf_names import Scope, names_by_storage
 from ag_visual.observe.record.recorder import Recorder
@@ -131,7 +131,7 @@ def _of_living(recorder: Recorder, node: LiveNode, sharing: Sharing) -> dict[str
         ],
         "hooks": hooks_of(node),
         "alive": True,
-        "runs": isinstance(node, Node),
+        "runs": runs(node),
         "variable": label_of(recorder, node),
     }
 

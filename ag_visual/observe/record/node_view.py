@@ -5,13 +5,14 @@ Reads slots only: runs no rule and no hook, releases nothing and emits no event.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ag_visual.core import saved
 from ag_visual.core.node import Meta, Node
 from ag_visual.core.saved_packed import Packed
 from ag_visual.dispatch.op_node import OpNode
+from ag_visual.dispatch.record import Op
 from ag_visual.events.live import LiveNode
 
 
@@ -38,13 +39,17 @@ def around(node: LiveNode) -> list[tuple[tuple[int, ...], str]]:
 
 def edges_by_name(node: OpNode) -> list[tuple[str, Any]]:
     """An op's edges with the names of its inputs; those of lists are `tensors[0]` and so on."""
-    op = node.op
+    return named_edges(node.op, node.next)
+
+
+def named_edges(op: Op, edges: Sequence[Any]) -> list[tuple[str, Any]]:
+    """The same of edges in the order of an op's inputs."""
     names: list[str] = []
     lists = [name for name in op.lists if name in op.diff_inputs]
-    more = len(node.next) - len(op.diff_inputs) + 1
+    more = len(edges) - len(op.diff_inputs) + 1
     for name in op.diff_inputs:
         names += [f"{name}[{i}]" for i in range(more)] if name in lists else [name]
-    return list(zip(names, node.next, strict=False))
+    return list(zip(names, edges, strict=False))
 
 
 def kept(node: Node, name: str) -> Iterator[tuple[Any, Any, Any]]:

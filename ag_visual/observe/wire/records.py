@@ -207,7 +207,7 @@ RECORDS: Final[dict[str, dict[str, str]]] = {
         "values": "SavedValue[] -- what it saved that is not a tensor",
         "hooks": "HookInfo[]",
         "alive": "boolean -- false: described from the recording, the node itself is gone",
-        "runs?": "boolean -- false: a node of another engine, which is not run to look",
+        "runs?": "boolean -- false: a node of an engine that runs none to look",
         "variable": "string | null",
     },
     "Math": {

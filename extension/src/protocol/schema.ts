@@ -781,7 +781,7 @@ export interface NodeDetails {
   hooks: HookInfo[];
   /** false: described from the recording, the node itself is gone */
   alive: boolean;
-  /** false: a node of another engine, which is not run to look */
+  /** false: a node of an engine that runs none to look */
   runs?: boolean;
   variable: string | null;
 }
