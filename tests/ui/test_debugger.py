@@ -110,7 +110,7 @@ def test_steps_over_a_closed_group_and_out_of_an_open_one(lab: Lab) -> None:
     lab.page.keyboard.press("Shift+F11")
     lab.wait_until(lambda: lab.model(title) == "AddBackward0", "the last block")
     panel.get_by_role("button", name="Close all groups").click()
-    net = lab.model("model.folding.isOpen(model.root.children.find(c => c.title === 'Net'))")
+    net = lab.model("model.folding.isOpen(model.root.children.find(c => c.detail === 'Net'))")
     assert not net
     lab.screenshot("debugger_over_group")
     lab.page.keyboard.press("F10")

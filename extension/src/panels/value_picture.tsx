@@ -34,12 +34,10 @@ export function summaryText(values: Values): string {
   }
   const parts: string[] = [];
   if (values.min !== null && values.max !== null) {
-    parts.push(
-      values.min === values.max
-        ? `all ${numberText(values.min)}`
-        : `from ${numberText(values.min)} to ${numberText(values.max)}, ` +
-            `mean ${numberText(values.mean)}`
-    );
+    const [least, most] = [numberText(values.min), numberText(values.max)];
+    if (values.min === values.max) parts.push(`all ${least}`);
+    else if (least === most) parts.push(`all about ${least}`);
+    else parts.push(`from ${least} to ${most}, mean ${numberText(values.mean)}`);
   }
   const of = Math.max(1, values.sampled || values.numel);
   if (values.zero > 0) parts.push(`${percent(values.zero / of)} zero`);
