@@ -310,3 +310,12 @@ def test_a_view_as_another_dtype_shares_bytes() -> None:
     assert ag.zeros(4).view(ag.float64).shape == (2,)
     with pytest.raises(RuntimeError, match=r"self.size\(-1\) must be divisible by 2"):
         ag.zeros(3).view(ag.float64)
+
+
+def test_the_gradient_of_a_geometry_without_elements_is_dense() -> None:
+    def program(t: Any) -> Any:
+        leaf = t.arange(4.0)[::2].requires_grad_()
+        (g,) = t.autograd.grad(leaf.as_strided((0,), (1,)).sum(), [leaf])
+        return t.tensor(g.stride()), g
+
+    agree(program)

@@ -146,8 +146,10 @@ def _as_strided_backward(
     """Elements added up where one geometry puts them in memory, read where another one does.
 
     storage_offset: of the first geometry, counted from the start of the other. The result has the
-    other geometry, but where that puts several elements in one place.
+    other geometry, but where that puts several elements in one place, or none comes from here.
     """
+    if 0 in size:
+        return xp.zeros(input_sizes, dtype=self.dtype)
     to = row_major(input_sizes) if input_stride is None else input_stride
     before = max(0, -storage_offset)
     line = xp.zeros((_span(input_sizes, to, size, stride, storage_offset),), dtype=self.dtype)
