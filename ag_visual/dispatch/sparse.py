@@ -6,6 +6,7 @@ Tensors.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -499,7 +500,7 @@ def _pow(given: dict[str, Any]) -> Any:
     number = _scalar(number)
     if not is_sparse(x) or number is None or isinstance(number, complex) or number <= 0:
         raise refused("pow")
-    return _of_values(x, Tensor.pow, number)
+    return _of_values(x, operator.pow, number)
 
 
 @rule("sum_all")

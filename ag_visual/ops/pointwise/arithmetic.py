@@ -408,6 +408,7 @@ neg = unary(
     **EXACT,
     foreach="unary",
     aliases=("negative",),
+    symbol="−",
 )
 
 

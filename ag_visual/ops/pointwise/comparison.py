@@ -73,6 +73,7 @@ tested(
     inplace_function=False,
     doc="Where elements are zero, as bools.",
     out="casts",
+    symbol="not",
 )
 
 
@@ -220,4 +221,5 @@ bitwise_not = unary(
     doc="~self, bit by bit, of integers; the opposite of bools.",
     out="check_overlap",
     inplace_function=False,
+    symbol="not",
 )

@@ -17,6 +17,7 @@ unary(
     doc="e to the power x, elementwise.",
     autocast="cuda float32",
     foreach="unary",
+    symbol="e^",
 )
 unary(
     "exp2",
@@ -25,6 +26,7 @@ unary(
     reference=lambda np, x: 2.0**x,
     doc="2 to the power x, elementwise.",
     spaces="torch special",
+    symbol="2^",
 )
 unary(
     "expm1",
@@ -85,6 +87,7 @@ unary(
     doc="The square root, elementwise: NaN below 0.",
     zero_preserving=True,
     foreach="unary",
+    symbol="√",
 )
 unary(
     "rsqrt",
@@ -96,6 +99,7 @@ unary(
     doc="1 / sqrt(x), elementwise.",
     autocast="cuda float32",
     foreach="unary",
+    symbol="1/√",
 )
 
 
@@ -113,6 +117,7 @@ unary(
     doc="1 / x, elementwise.",
     autocast="cuda float32",
     foreach="unary",
+    symbol="1/",
 )
 
 

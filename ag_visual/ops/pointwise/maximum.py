@@ -189,7 +189,7 @@ elementwise(
 )
 
 
-@composite(method=False, out="check_overlap broadcasts")
+@composite(method=False, out="check_overlap broadcasts", symbol="{")
 def where(F, condition, input=None, other=None):
     """Elementwise `input` where condition is true and `other` elsewhere; alone: the true places."""
     if input is None and other is None:

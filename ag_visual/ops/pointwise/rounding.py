@@ -81,6 +81,7 @@ unary(
     zero_preserving=True,
     foreach="unary",
     aliases=("absolute",),
+    symbol="|",
 )
 del spaces["torch"]["absolute_"]  # in torch a method alone
 unary(

@@ -50,6 +50,7 @@ transpose = view_op(
         ErrorSample((make((2, 3)), 0, 2), IndexError, "Dimension out of range (expected to be")
     ],
     doc="Two dimensions exchanged, as a view.",
+    symbol="ᵀ",
 )
 
 

@@ -30,7 +30,7 @@ from ag_visual.dispatch.vmap import Batch, in_rows
 # Zeros for rules --------------------------------------------------------------------------------
 
 
-@composite("zeros_of", public=False)
+@composite("zeros_of", public=False, symbol="0")
 def _zeros_of(F, like, shape: tuple[int, ...] | None = None):
     """Zeros of a shape (None: like another, in its order), in the other's dtype, on its device."""
     array = like._array if F.traced else like
