@@ -213,8 +213,9 @@ class Op:
     F and parameters, which the tests compute, or, with subscripts, an expression in quotes:
     "Sum(k, self[i, k] * mat2[k, j])"."""
     symbol: str = ""
-    """How formulas write it: a sign between its inputs ("+", "mod"), "/" or "ᵀ", another name
-    ("σ"), or "self": as its input, for it changes nothing that a formula is about."""
+    """How formulas write it: a sign between its inputs ("+", "mod"), a layout ("/", "ᵀ", "√", "e^",
+    and the others of notation._LAYOUTS), another name ("σ"), or "self": as its input, for it
+    changes nothing that a formula is about."""
     shape_only: bool = False
     """No view, but its elements are those of self in other places."""
 
