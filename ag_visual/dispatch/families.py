@@ -232,11 +232,13 @@ def promoted_with(F: Any, self: Any, *numbers: Any) -> Any:
     return self
 
 
-def chosen_variant(name: str, choose: Callable[..., str], spaces: str = "") -> None:
+def chosen_variant(
+    name: str, choose: Callable[..., str], spaces: str = "", aliases: tuple[str, ...] = ()
+) -> None:
     """The in-place variant of a composite: that of the op which `choose(arguments)` names."""
 
     def body(F: Any, self: Any, *args: Any, **kwargs: Any) -> Any:
         return ops[choose(*args, **kwargs)].write(self, *args, **kwargs)
 
     body.__doc__ = f"`{name[:-1]}`, written into its first argument, which it returns."
-    composite(name, spaces=spaces)(body)
+    composite(name, spaces=spaces, aliases=aliases)(body)

@@ -142,6 +142,8 @@ class Op:
     """Further fields that torch's node has."""
     not_exposed: frozenset[str] = frozenset()
     """Fields that it has not."""
+    zero_preserving: bool = False
+    """Of one tensor, and zero where that is: of a sparse tensor it takes the values alone."""
     fused: tuple[str, ...] = ()
     """The inputs that torch's backward op takes beside the gradient, so that what it gives is a
     function of them, if only a constant one (see `op_node.Tied`)."""
@@ -150,6 +152,9 @@ class Op:
 
     view: bool = False
     """The result shares memory with self."""
+    part: Callable[..., tuple[int, int, int]] | None = None
+    """Of a view that takes a part of a dimension, from the index of the output and the arguments:
+    which dimension, how many elements come before the part, and how many it has."""
     may_donate: bool = False
     """No view, but takes over the memory of an input that nobody else holds."""
     layout: str = ""
@@ -181,12 +186,21 @@ class Op:
     """Whether there is one."""
     method: bool = True
     """Whether tensors have it as a method, too."""
+    aliases: tuple[str, ...] = ()
+    """Further names of the function, the method and the in-place variant."""
     public_name: str = ""
     """The public name in error texts, where several ops share one."""
     spaces: str = DERIVED
     """torch's namespaces that it stands in, under another name where one is said: "torch special",
     "nn.functional", "torch special.psi" (default: "torch" where it is public; `linalg_qr` and
     `special_i1` are `linalg.qr` and `special.i1`)."""
+    functional_inplace: str = ""
+    """What torch.nn.functional has of the in-place variant: "flag" (`silu(x, inplace=True)`),
+    "function" (`elu_(x)`), or both."""
+    foreach: str = ""
+    """What `torch._foreach_name` takes (see ag_visual.foreach): "unary", "binary alpha"."""
+    operands: bool = False
+    """Whether an error about shapes shows its first two arguments as the user wrote them."""
     out: bool | str = DERIVED
     """Whether it takes `out=` (default: an op that is not a view does); words say how torch treats
     it where that does not follow: "casts check_overlap" (see out_argument.WORDS)."""
@@ -199,8 +213,9 @@ class Op:
     F and parameters, which the tests compute, or, with subscripts, an expression in quotes:
     "Sum(k, self[i, k] * mat2[k, j])"."""
     symbol: str = ""
-    """How formulas write it: a sign between its inputs ("+", "mod"), "/" or "ᵀ", another name
-    ("σ"), or "self": as its input, for it changes nothing that a formula is about."""
+    """How formulas write it: a sign between its inputs ("+", "mod"), a layout ("/", "ᵀ", "√", "e^",
+    and the others of notation._LAYOUTS), another name ("σ"), or "self": as its input, for it
+    changes nothing that a formula is about."""
     shape_only: bool = False
     """No view, but its elements are those of self in other places."""
 

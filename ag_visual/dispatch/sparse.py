@@ -6,6 +6,7 @@ Tensors.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -293,9 +294,11 @@ def among(op: Op, given: list[Any]) -> bool:
 
 def _found(op: Op, given: list[Any], name: str) -> Any:
     rule = _rules.get(op.name)
-    if rule is None:
-        raise refused(name)
-    return rule(dict(zip(op.params, given, strict=True)))
+    if rule is not None:
+        return rule(dict(zip(op.params, given, strict=True)))
+    if op.zero_preserving:
+        return _of_values(given[0], op.call)
+    raise refused(name)
 
 
 def call(op: Op, given: list[Any]) -> Any:
@@ -497,7 +500,7 @@ def _pow(given: dict[str, Any]) -> Any:
     number = _scalar(number)
     if not is_sparse(x) or number is None or isinstance(number, complex) or number <= 0:
         raise refused("pow")
-    return _of_values(x, "pow", number)
+    return _of_values(x, operator.pow, number)
 
 
 @rule("sum_all")
@@ -530,21 +533,11 @@ def _everywhere(g: Any, shape: tuple[int, ...]) -> Any:
     return backend_of(g).xp.broadcast_to(g, shape).copy()
 
 
-_ZERO_STAYS = (
-    "abs sign sgn sqrt square sin sinh asin asinh tan tanh atan atanh expm1 log1p relu floor ceil "
-    "round trunc frac erf erfinv deg2rad rad2deg isnan isinf"
-)
-
-
-def _of_values(x: Any, name: str, *args: Any) -> Any:
+def _of_values(x: Any, function: Callable[..., Any], *args: Any) -> Any:
     """A function that is zero at zero: computed of the values, after coalescing."""
     if x.requires_grad and modes.grad_enabled():
         own = coalesced(x)
-        return like(own._array, getattr(values_of(own), name)(*args))
+        return like(own._array, function(values_of(own), *args))
     held = x._array.coalesced()
-    values = getattr(from_array(held.values), name)(*args)
+    values = function(from_array(held.values), *args)
     return Clone, (), held.with_values(values._array), None
-
-
-for _name in _ZERO_STAYS.split():
-    _rules[_name] = lambda given, name=_name: _of_values(given["self"], name)  # type: ignore[misc]

@@ -63,7 +63,7 @@ class Explanation:
 
 _BREAKS = {
     "detach": "detached",
-    "detach_": "taken out of the graph by detach_()",
+    "detach_": "detached by detach_()",
     "data": "taken from .data",
     "no_grad": "made under no_grad",
     "inference": "made in inference mode",

@@ -20,8 +20,6 @@ _NOT_FOR_READERS: Final = ("Raises ", "Source: ")
 _GRADIENTS: Final = ("backward", "back", "scattered", "grad")
 """How ops are named that compute another op's gradient."""
 
-_WHOLE: Final = ("sum_all", "mean_all", "prod_all", "max_all", "min_all", "median_all")
-
 MOVES: Final = "Each element's gradient goes back to where the element came from."
 SCALES: Final = "Its gradient is what arrives times the slope there, element by element."
 SCALES_EACH: Final = "Each input's gradient is what arrives times the slope in that input."
@@ -54,13 +52,21 @@ def means(op: Op) -> str:
         return MOVES
     if sign_of(op.name) == "@":
         return CROSSES
-    if "keepdim" in op.arguments or op.name in _WHOLE:
+    if _reduces(op):
         return SHARES if op.jvp == LINEAR else COUNTS
     if vmap.rule_of(op) is vmap.elementwise:
         if op.jvp == LINEAR:
             return PASSES
         return SCALES if inputs == 1 else SCALES_EACH
     return ""
+
+
+def _reduces(op: Op) -> bool:
+    """Whether it makes one element of many: what takes `keepdim`, or is that of all elements."""
+    alike = [each for each in ops.values() if each.public_name == op.public_name]
+    return "keepdim" in op.arguments or (
+        op.params == ("self",) and any("keepdim" in each.arguments for each in alike)
+    )
 
 
 def described(op: Op) -> str:

@@ -161,6 +161,7 @@ def _index_errors(make):
 structural(
     "index",
     _index,
+    symbol="[]",
     doc="The elements that tensors of indices, or a mask, choose.",
     vjp={"self": lambda F, g, self_shape, indices: F.index_backward(g, indices, self_shape)},
     lists=("indices",),

@@ -223,6 +223,7 @@ op(
     symbol="@",
     autocast="lower",
     **_IN_FLOAT32,
+    operands=True,
 )
 
 
@@ -268,6 +269,7 @@ op(
     symbol="@",
     autocast="lower",
     **_IN_FLOAT32,
+    operands=True,
 )
 
 
@@ -323,6 +325,7 @@ op(
     symbol="@",
     autocast="cuda lower",
     **_IN_FLOAT32,
+    operands=True,
 )
 
 

@@ -345,8 +345,8 @@ def _declare(rank: int) -> None:
     )
     transpose.__doc__ = f"The gradient of conv{rank}d for its input: weights (C, O / groups, k...)."
     public: dict[str, Any] = {"method": False, "spaces": "torch nn.functional", "autocast": "lower"}
-    composite(f"conv{rank}d", **public)(conv)
-    composite(f"conv_transpose{rank}d", **public)(transpose)
+    composite(f"conv{rank}d", operands=True, **public)(conv)
+    composite(f"conv_transpose{rank}d", operands=True, **public)(transpose)
 
 
 for _rank in (1, 2, 3):

@@ -24,17 +24,47 @@ def _nonzero(xp, x):
 
 
 compared("eq", "equal", doc="self == other, elementwise, as bools.", symbol="=")
-compared("ne", "not_equal", doc="self != other, elementwise, as bools.", symbol="≠")
-compared("lt", "less", real_only=True, doc="self < other, elementwise, as bools.", symbol="<")
 compared(
-    "le", "less_equal", real_only=True, doc="self <= other, elementwise, as bools.", symbol="≤"
+    "ne",
+    "not_equal",
+    doc="self != other, elementwise, as bools.",
+    symbol="≠",
+    aliases=("not_equal",),
 )
-compared("gt", "greater", real_only=True, doc="self > other, elementwise, as bools.", symbol=">")
 compared(
-    "ge", "greater_equal", real_only=True, doc="self >= other, elementwise, as bools.", symbol="≥"
+    "lt",
+    "less",
+    real_only=True,
+    doc="self < other, elementwise, as bools.",
+    symbol="<",
+    aliases=("less",),
 )
-tested("isnan", "isnan", doc="Where elements are NaN, as bools.")
-tested("isinf", "isinf", doc="Where elements are infinite, as bools.")
+compared(
+    "le",
+    "less_equal",
+    real_only=True,
+    doc="self <= other, elementwise, as bools.",
+    symbol="≤",
+    aliases=("less_equal",),
+)
+compared(
+    "gt",
+    "greater",
+    real_only=True,
+    doc="self > other, elementwise, as bools.",
+    symbol=">",
+    aliases=("greater",),
+)
+compared(
+    "ge",
+    "greater_equal",
+    real_only=True,
+    doc="self >= other, elementwise, as bools.",
+    symbol="≥",
+    aliases=("greater_equal",),
+)
+tested("isnan", "isnan", doc="Where elements are NaN, as bools.", zero_preserving=True)
+tested("isinf", "isinf", doc="Where elements are infinite, as bools.", zero_preserving=True)
 tested("isfinite", "isfinite", doc="Where elements are neither infinite nor NaN, as bools.")
 tested(
     "logical_not",
@@ -43,6 +73,7 @@ tested(
     inplace_function=False,
     doc="Where elements are zero, as bools.",
     out="casts",
+    symbol="not",
 )
 
 
@@ -190,4 +221,5 @@ bitwise_not = unary(
     doc="~self, bit by bit, of integers; the opposite of bools.",
     out="check_overlap",
     inplace_function=False,
+    symbol="not",
 )

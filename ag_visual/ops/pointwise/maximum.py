@@ -45,6 +45,7 @@ def _extremum(name: str, *rules: Callable[..., Any]) -> None:
         inplace=False,
         samples=pair_samples(),
         real_only=True,
+        foreach=f"binary number:clamp_{'min' if name == 'maximum' else 'max'}",
         doc=f"The {'larger' if name == 'maximum' else 'smaller'} of two elements, NaN if one is. "
         "Ties share the gradient.",
     )
@@ -188,7 +189,7 @@ elementwise(
 )
 
 
-@composite(method=False, out="check_overlap broadcasts")
+@composite(method=False, out="check_overlap broadcasts", symbol="{")
 def where(F, condition, input=None, other=None):
     """Elementwise `input` where condition is true and `other` elsewhere; alone: the true places."""
     if input is None and other is None:

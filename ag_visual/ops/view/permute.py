@@ -50,16 +50,17 @@ transpose = view_op(
         ErrorSample((make((2, 3)), 0, 2), IndexError, "Dimension out of range (expected to be")
     ],
     doc="Two dimensions exchanged, as a view.",
+    symbol="ᵀ",
 )
 
 
-@composite("swapdims")
+@composite("swapdims", view=True)
 def _swapdims(F, self, dim0: int, dim1: int):
     """Another name of `transpose`."""
     return F.transpose(self, dim0, dim1)
 
 
-@composite("swapaxes")
+@composite("swapaxes", view=True)
 def _swapaxes(F, self, axis0: int, axis1: int):
     """Another name of `transpose`, with NumPy's names of its arguments."""
     return F.transpose(self, axis0, axis1)
@@ -137,7 +138,7 @@ t = view_op(
 )
 
 
-@composite("movedim", aliases=("moveaxis",), shape_only=True)
+@composite("movedim", aliases=("moveaxis",), shape_only=True, view=True)
 def _movedim(F, self, source: SomeDims, destination: SomeDims):
     """Dimensions moved to other places, the others in their order."""
     if isinstance(source, int) is not isinstance(destination, int):
@@ -286,7 +287,7 @@ for _name, _kernel, _normal, _node, _samples in _SQUEEZES:
     )
 
 
-@composite("squeeze", varargs="dim", shape_only=True)
+@composite("squeeze", varargs="dim", shape_only=True, view=True)
 def _squeeze(F, self, dim: SomeDims = LEFT_OUT):
     """Without the dimensions of size one (all, or those named)."""
     if dim is None:
