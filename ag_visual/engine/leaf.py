@@ -70,6 +70,9 @@ def run_leaf_timed(task: GraphTask, node: Any) -> None:
     if spans is not None and spans.began is not None:
         for label in spans.nodes.get(type(node)) or spans.of_node(node):
             spans.began(label, -1)  # made by no op
+    facts = 0
+    if spans is not None and spans.arrived is not None:
+        facts = spans.arrived(task.buffers.get(node))
     started = perf_counter_ns()
     try:
         run_leaf(task, node)
@@ -79,7 +82,7 @@ def run_leaf_timed(task: GraphTask, node: Any) -> None:
             thread = task.thread
             outer, inner = spans.nodes.get(type(node)) or spans.of_node(node)
             if task.needed is None or node in task.needed:
-                spans.put((inner, started, ended, thread, node.seq, 0))
+                spans.put((inner, started, ended, thread, node.seq, facts))
             spans.put((outer, started, ended, thread, node.seq, 0))
             grad = node.variable._grad
             if spans.held is not None and grad is not None:

@@ -62,6 +62,7 @@ class SpanLog:
         *(
             "__weakref__",
             "_known",
+            "arrived",
             "began",
             "detail",
             "namespaces",
@@ -85,6 +86,9 @@ class SpanLog:
         # detail(label, args, kwargs): the number of facts about a call, asked before it; None: not
         # wanted.
         self.detail: Callable[[int, Any, Any], int] | None = None
+        # arrived(gradients): the number of facts about what a node is given, asked before it runs;
+        # None: not wanted.
+        self.arrived: Callable[[Any], int] | None = None
         # began(label, seq): a node begins to run, or what evaluates it (of a leaf -1); None: not
         # wanted.
         self.began: Callable[[int, int], None] | None = None

@@ -66,6 +66,16 @@ class _Details:
     def into(self, log: SpanLog) -> None:
         facts, put = self._facts, log.facts.append
 
+        def number_of(key: Facts) -> int:
+            found = facts.get(key)
+            if found is None:
+                with _lock:
+                    found = facts.get(key)
+                    if found is None:
+                        put(key)
+                        found = facts[key] = len(log.facts) - 1
+            return found
+
         def detail(label: int, args: Any, kwargs: Any) -> int:
             inputs = stack = -1
             if self.shapes:
@@ -76,17 +86,14 @@ class _Details:
                 with _lock:
                     put(Facts(inputs, stack, self.device.begin()))
                     return len(log.facts) - 1
-            key = Facts(inputs, stack)
-            found = facts.get(key)
-            if found is None:
-                with _lock:
-                    found = facts.get(key)
-                    if found is None:
-                        put(key)
-                        found = facts[key] = len(log.facts) - 1
-            return found
+            return number_of(Facts(inputs, stack))
+
+        def arrived(gradients: Any) -> int:
+            given = gradients if isinstance(gradients, (tuple, list)) else (gradients,)
+            return number_of(Facts(self._input(inputs_of(given, {})), -1))
 
         log.detail = detail
+        log.arrived = arrived if self.shapes else None
 
     def _input(self, key: Inputs) -> int:
         found = self._inputs.get(key)
@@ -316,7 +323,7 @@ def _set_up(log: SpanLog) -> None:
     if _details.shapes or _details.stack or device:
         _details.into(log)
     else:
-        log.detail = None
+        log.detail = log.arrived = None
     log.put, log.began = log.rows.extend if still else _nothing, None
     if device and _device is not None:
         _device.into(log, log.put)

@@ -30,6 +30,11 @@ def said_once(what: str, why: str) -> None:
         warn(f"{what} changes nothing here: {why}")
 
 
+def kineto_available() -> bool:
+    """Whether torch's own collector is there: never."""
+    return False
+
+
 class profile:
     """Collects what runs in its block: ops, nodes of backwards, ranges of the user's.
 

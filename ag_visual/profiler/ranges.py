@@ -199,27 +199,33 @@ class emit_itt(_emit):
     called = "ITT"
 
     def _made(self) -> _Emitter:
-        try:
-            import ittapi
-        except ModuleNotFoundError:
-            raise _missing("emit_itt", "ittapi") from None
-        domain = ittapi.domain("PyTorch")
-        handles: dict[str, Any] = {}
-
-        def begin(text: str, _: int) -> None:
-            handle = handles.get(text)
-            if handle is None:
-                handle = handles[text] = ittapi.string_handle(text)
-            ittapi.task_begin(domain, handle)
-
-        def end() -> None:
-            ittapi.task_end(domain)
-
-        return _Emitter(begin, end, numbers=False, shapes=self.record_shapes)
+        begin, end = tasks("emit_itt")
+        return _Emitter(lambda text, _: begin(text), end, numbers=False, shapes=self.record_shapes)
 
     def __enter__(self) -> emit_itt | None:
         found: emit_itt | None = super().__enter__()
         return found
+
+
+def tasks(who: str) -> tuple[Callable[[str], None], Callable[[], None]]:
+    """What begins an ITT task of a name, and what ends the innermost one of the thread."""
+    try:
+        import ittapi
+    except ModuleNotFoundError:
+        raise _missing(who, "ittapi") from None
+    domain = ittapi.domain("PyTorch")
+
+    def begin(text: str) -> None:
+        handle = _handles.get(text)
+        if handle is None:
+            handle = _handles[text] = ittapi.string_handle(text)
+        ittapi.task_begin(domain, handle)
+
+    return begin, lambda: ittapi.task_end(domain)
+
+
+_handles: dict[str, Any] = {}
+"""What ITT calls each different text; it keeps them for the life of the process, too."""
 
 
 def _missing(who: str, package: str) -> ModuleNotFoundError:

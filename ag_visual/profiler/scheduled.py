@@ -224,8 +224,13 @@ def _parsed(activities: Activities | None) -> set[ProfilerActivity]:
         return supported_activities()
     found: set[ProfilerActivity] = set()
     for each in activities:
-        found |= set(each) if isinstance(each, dict) else {each}
-        if isinstance(each, dict) and any(each.values()):
+        if not isinstance(each, (ProfilerActivity, dict)):
+            raise TypeError(f"Expected ProfilerActivity or dict, got {type(each)}")
+        for activity in each if isinstance(each, dict) else (each,):
+            if activity in found:
+                raise ValueError(f"Activity {activity} specified more than once")
+            found.add(activity)
+        if isinstance(each, dict):
             legacy.said_once("a list of activity types", "all of a group is collected.")
     return found
 
