@@ -47,10 +47,13 @@ class Ledger:
         for array, tensor in _arrays(results):
             self._see(array, _category(tensor, TEMPORARY), end)
 
-    def held(self, what: str, tensors: Iterable[Any]) -> None:
-        """These are gradients of leaves, parameters, or an optimizer's."""
+    def held(self, what: str, tensors: Iterable[Any], new: bool) -> None:
+        """These are gradients of leaves, parameters, or an optimizer's.
+
+        new: one that nobody has seen was allocated now, not before anybody looked.
+        """
         for array, _ in _arrays(tuple(tensors)):
-            self._see(array, _HELD[what], perf_counter_ns() if what != "parameter" else None)
+            self._see(array, _HELD[what], perf_counter_ns() if new else None)
 
     def close(self) -> None:
         self._open = False

@@ -92,6 +92,33 @@ def test_the_peak_names_who_held_it() -> None:
     assert peak(found.columns).size == 0
 
 
+def _made_in(columns: Any, category: str) -> set[str]:
+    """In which spans storages of a category were allocated; "": before the profile."""
+    memory = columns.memory
+    rows = memory[(memory["category"] == CATEGORIES.index(category)) & (memory["bytes"] > 0)]
+    early = rows["time"] == columns.start
+    assert (rows["span"][early] < 0).all()
+    names = [columns.names[columns.spans["name"][at]] for at in rows["span"][~early]]
+    return {*names, *[""] * bool(early.any())}
+
+
+def test_what_was_there_before_is_not_allocated_by_the_step() -> None:
+    net = ag.nn.Linear(64, 256)
+    optimizer = ag.optim.Adam(net.parameters())
+    x = ag.randn(16, 64)
+    found = []
+    for _ in range(2):  # gradients and the optimizer's state are there in the second one
+        with profile(profile_memory=True) as each:
+            net(x).sum().backward()
+            optimizer.step()
+        found.append(each.columns)
+    first, second = found
+    assert _made_in(first, "gradient") == {"torch::autograd::AccumulateGrad"}
+    assert _made_in(first, "optimiser state") == {"aten::zeros_like", "Optimizer.step#Adam.step"}
+    assert _made_in(second, "gradient") == _made_in(second, "optimiser state") == {""}
+    assert _made_in(second, "parameter") == {""}
+
+
 PRODUCTS = ("mm", "addmm", "bmm", "baddbmm", "conv1d", "conv2d", "conv3d")
 
 
