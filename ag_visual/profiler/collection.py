@@ -1,6 +1,6 @@
 """Who profiles: any number at a time, in any order, on one log that is cut to each one's time.
 
-Beside them, one who is told of spans while they run (`Emitter`).
+Beside them, an `Emitter`, which is called as spans begin and end.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ DEEPEST = 64
 
 _lock = threading.RLock()
 _open: set[weakref.ref[Collection]] = set()
-"""Those that run. Who alone could end one may be gone, by an interrupt: then nobody profiles.
+"""Those that run. An interrupt may drop the only object that could end one: then it has ended.
 
 No `WeakSet`, which an interrupt inside of it leaves with a size that it has not.
 """
@@ -47,7 +47,7 @@ _overheads: dict[tuple[bool, bool], int] = {}
 
 
 class Emitter(Protocol):
-    """Who is told what begins and ends, in the thread in which it does."""
+    """Is called where a span begins and where it ends, in the thread of that span."""
 
     def into(self, log: SpanLog) -> None:
         """It begins to listen, or profiles beside it have changed what `log` calls."""
@@ -151,7 +151,7 @@ class Collection:
             assert _names is not None
             self.live = Live(self._log, _details, _names.of, self._skipped)
             self.start = self.live.start
-        _tell(self.live)
+        _report(self.live)
 
     def stop(self) -> None:
         """The profile ends; `columns` are made when somebody asks."""
@@ -163,7 +163,7 @@ class Collection:
         finally:
             # Also where an interrupt came before: whoever was to end it has been here.
             self._end()
-        _tell(self.live)
+        _report(self.live)
 
     def _stop(self, end: int) -> None:
         self.pause(False)
@@ -214,8 +214,8 @@ class Collection:
         return self.columns
 
 
-def _tell(live: Live | None) -> None:
-    """Tell who wants to follow profiles that one began or ended."""
+def _report(live: Live | None) -> None:
+    """Report to whoever follows profiles that one began or ended."""
     if instrument.profiled is not None and live is not None:
         instrument.profiled(live)
 
@@ -247,17 +247,17 @@ def _begun(one: Collection | None) -> SpanLog:
                     _overheads[wanted] = _measured()
                     log.rows.clear()
                 _overhead = _overheads[wanted]
-    except BaseException:  # an interrupt: nobody profiles who was not told so
+    except BaseException:  # an interrupt: no profile stays that its caller knows nothing of
         _ended(one)
         raise
     return log
 
 
 def emit(emitter: Emitter) -> None:
-    """Tell an emitter from now on what begins and ends, in all threads.
+    """Call an emitter from now on where spans begin and end, in all threads.
 
     Raises:
-        RuntimeError: another one is told.
+        RuntimeError: there is another one.
     """
     global _emitter
     with _lock:
@@ -273,7 +273,7 @@ def emit(emitter: Emitter) -> None:
 
 
 def emit_no_more(emitter: Emitter) -> None:
-    """Tell it no more, if it was told; also where an interrupt ended that halfway."""
+    """Call it no more, if it was called; also where an interrupt ended that halfway."""
     global _emitter
     with _lock:
         if _emitter is emitter or _emitter is None:
@@ -282,7 +282,7 @@ def emit_no_more(emitter: Emitter) -> None:
 
 
 def _ended(one: Collection | None) -> None:
-    """One profiles no more, or the emitter is told no more."""
+    """One profiles no more, or the emitter is called no more."""
     if one is not None:
         _open.discard(one.ref)
     try:

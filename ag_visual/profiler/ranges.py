@@ -64,9 +64,9 @@ class _Emitter:
             self.begin(text, -1)
 
     def _end(self, label: int, thread: int) -> None:
-        """End the range of a span, and what is left open in it (nothing told of its end).
+        """End the range of a span, and what is left open in it (whose end nobody reported).
 
-        Ranges end in their own threads only: one whose end another thread tells goes on until that
+        Ranges end in their own threads only: one that another thread ends goes on until that
         around it ends.
         """
         around = self._open.get(thread)
@@ -107,7 +107,7 @@ def _bare(tensor: Tensor) -> bool:
 class _emit:
     """What emit_nvtx and emit_itt have in common.
 
-    Told as long as this object: an interrupt that drops it ends the block.
+    Called as long as this object lives: an interrupt that drops it ends the block.
     """
 
     called = ""

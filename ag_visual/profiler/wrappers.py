@@ -63,8 +63,8 @@ def _code(skip: bool, silent: bool) -> CodeType:
     return code
 
 
-# Whether the first argument is the namespace of ops, as of a composite's body; whether nothing is
-# told where the result is what was given.
+# Whether the first argument is the namespace of ops, as of a composite's body; whether there is no
+# span where the result is what was given.
 _CODES = {each: _code(*each) for each in ((False, False), (True, False), (True, True))}
 
 
@@ -161,7 +161,7 @@ def around(self, *args, **kwargs):
 
 
 def modules(on: bool) -> None:
-    """Whether modules tell when their forward ran."""
+    """Whether forwards of modules have spans."""
     call: Any = Module.__call__
     with _lock:
         if on and _Modules.code is None:
@@ -184,7 +184,7 @@ _lock = RLock()  # a profile that nobody has any more ends wherever it is found
 
 
 class _All:
-    """What has been told so far, and how much was declared then."""
+    """The functions that are known so far, and how much was declared then."""
 
     def __init__(self) -> None:
         self.known: dict[int, _Around] = {}
@@ -195,7 +195,7 @@ _all = _All()
 
 
 def install() -> None:
-    """Let every op tell when it ran."""
+    """Let every op write a span."""
     declared = len(table.ops) + len(table.composites) + len(table.functions)
     with _lock:
         if _all.declared != declared:
@@ -214,10 +214,10 @@ def remove() -> None:
             each.off()
 
 
-_Told = Iterator[tuple[FunctionType, str, tuple[bool, bool]]]
+_Named = Iterator[tuple[FunctionType, str, tuple[bool, bool]]]
 
 
-def _functions() -> _Told:
+def _functions() -> _Named:
     """Every function that is an op by torch's names: (function, name, which of _CODES)."""
     for record in table.ops.values():
         name = names.op_name(record.name, record.public_name)
@@ -227,28 +227,28 @@ def _functions() -> _Told:
     for key, body in table.composites.items():
         for function, name, _ in _plain(body, names.aten_of(key)):
             yield function, name, (True, key in names.SILENT)
-    for key, said in names.METHODS.items():
+    for key, aten in names.METHODS.items():
         found = getattr(Tensor, key)
-        yield from _plain(found.fget if isinstance(found, property) else found, said)
+        yield from _plain(found.fget if isinstance(found, property) else found, aten)
     for sign, key in table.operators.items():
         for prefix in ("", "r", "i"):
             call = vars(Tensor).get(f"__{prefix}{sign}__")
-            # Others call what is told itself.
+            # Others call what has a span itself.
             if isinstance(call, FunctionType) and "finish" in call.__globals__:
-                said = names.op_name(key, key)
-                yield from _plain(call, f"{said}_" if prefix == "i" else said)
+                aten = names.op_name(key, key)
+                yield from _plain(call, f"{aten}_" if prefix == "i" else aten)
     for key in names.FUNCTIONS:
         yield from _plain(table.functions.get(key), key)
     yield from _plain(pad_sequence, "pad_sequence")
 
 
-def _plain(function: Any, name: str | None) -> _Told:
+def _plain(function: Any, name: str | None) -> _Named:
     if name and isinstance(function, FunctionType):
         yield function, name, (False, False)
 
 
 class TimedNamespace:
-    """The ops on arrays of one library, each of which tells when it ran."""
+    """The ops on arrays of one library, each of which writes a span."""
 
     traced = False
     unobserved = False
@@ -263,8 +263,8 @@ class TimedNamespace:
             found: Callable[..., Any] = functools.partial(table.composites[name], self)
         else:
             record = table.ops.get(name)
-            said = names.op_name(name, name if record is None else record.public_name)
-            found = _timed(getattr(self._raw, name), said)
+            aten = names.op_name(name, name if record is None else record.public_name)
+            found = _timed(getattr(self._raw, name), aten)
         setattr(self, name, found)
         return found
 
