@@ -71,17 +71,17 @@ def run_leaf_timed(task: GraphTask, node: Any) -> None:
     if spans is not None and spans.began is not None:
         for label in spans.nodes.get(type(node)) or spans.of_node(node):
             spans.began(label, -1)  # made by no op
+    started = perf_counter_ns()
     facts = 0
     if spans is not None:
-        _tell_memory(spans, node, new=False)
+        _report_memory(spans, node, new=False)
         if spans.arrived is not None:
             facts = spans.arrived(task.buffers.get(node))
-    started = perf_counter_ns()
     try:
         run_leaf(task, node)
     finally:
         if spans is not None:
-            _tell_memory(spans, node, new=True)
+            _report_memory(spans, node, new=True)
             ended = perf_counter_ns()
             thread = task.thread
             outer, inner = spans.nodes.get(type(node)) or spans.of_node(node)
@@ -90,7 +90,7 @@ def run_leaf_timed(task: GraphTask, node: Any) -> None:
             spans.put((outer, started, ended, thread, node.seq, 0))
 
 
-def _tell_memory(spans: SpanLog, node: Any, *, new: bool) -> None:
+def _report_memory(spans: SpanLog, node: Any, *, new: bool) -> None:
     grad = node.variable._grad
     if spans.held is not None and grad is not None:
         spans.held("gradient", [grad], new)

@@ -95,8 +95,8 @@ class SpanLog:
         # made(given, results, end): an op has run on tensors, or a node on arrays, until `end`;
         # None: not wanted.
         self.made: Callable[[Any, Any, int], None] | None = None
-        # held(what, arrays, new): arrays of parameters, of gradients or of an optimizer; new: one
-        # that nobody has seen was made just now; None: as above.
+        # held(what, arrays, new): arrays of parameters, of gradients, of an optimizer or of data;
+        # new: one that nobody has seen was made just now; None: as above.
         self.held: Callable[[str, Any, bool], None] | None = None
         # A namespace of ops on arrays -> the same, each of which writes a row, too.
         self.namespaces: Mapping[Any, Any] = namespaces

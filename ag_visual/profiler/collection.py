@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 import weakref
+from collections.abc import Callable
 from types import CodeType, FrameType
 from typing import Any, Protocol
 
@@ -95,7 +96,8 @@ class _Details:
             return number_of(Facts(self._input(inputs_of(given, {})), -1))
 
         log.detail = detail
-        log.arrived = arrived if self.shapes else None
+        if self.shapes:
+            log.arrived = arrived
 
     def _input(self, key: Inputs) -> int:
         found = self._inputs.get(key)
@@ -326,10 +328,9 @@ def _set_up(log: SpanLog) -> None:
     _details.device = _device if device else None
     _details.shapes = any(each.shapes or each.flops for each in still)
     _details.stack = any(each.stack for each in still)
+    log.detail = log.arrived = None
     if _details.shapes or _details.stack or device:
         _details.into(log)
-    else:
-        log.detail = log.arrived = None
     log.put, log.began = log.rows.extend if still else _nothing, None
     if device and _device is not None:
         _device.into(log, log.put)
@@ -338,9 +339,23 @@ def _set_up(log: SpanLog) -> None:
     wanted = any(each.memory for each in still)
     if wanted and _ledger is None:
         _ledger = Ledger()
-    log.made = _ledger.made if wanted and _ledger is not None else None
-    log.held = _ledger.held if wanted and _ledger is not None else None
+    log.made = log.held = None
+    if wanted and _ledger is not None:
+        log.made, log.held = _ledger.made, _ledger.held
+        log.arrived = _both(log.arrived, _ledger.arrived)
     wrappers.modules(any(each.modules for each in still))
+
+
+def _both(
+    facts: Callable[[Any], int] | None, see: Callable[[Any], None]
+) -> Callable[[Any], int]:
+    """What arrives at nodes is seen, and has the facts that are wanted of it."""
+
+    def arrived(gradients: Any) -> int:
+        see(gradients)
+        return 0 if facts is None else facts(gradients)
+
+    return arrived
 
 
 def _measured() -> int:

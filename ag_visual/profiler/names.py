@@ -86,6 +86,8 @@ _CREATION = (
 )
 FUNCTIONS = (*_CREATION, "fill_", "zero_", "histogramdd", "resize_as_")
 """Functions of the table that are neither ops nor composites."""
+OF_DATA = ("tensor", "as_tensor", "asarray", "from_numpy", "frombuffer", "from_dlpack")
+"""Functions of the table that make tensors of data: no ops, but what they make takes memory."""
 NEVER_RECORDED = frozenset(
     (
         "torch::autograd::AccumulateGrad",

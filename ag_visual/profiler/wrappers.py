@@ -6,6 +6,7 @@ exchanged is their code (docs/notes/profiler).
 
 from __future__ import annotations
 
+import enum
 import functools
 import inspect
 import operator
@@ -50,22 +51,47 @@ def around(*args, **kwargs):
     if spans.made is not None: spans.made({given}, out, end)
     return out
 """
+_MAKE = """
+def around(*args, **kwargs):
+    run = '<run>'
+    instrument = '<instrument>'
+    out = run(*args, **kwargs)
+    spans = instrument.spans
+    if spans is not None and spans.held is not None:
+        kind = '<Tensor>'
+        spans.held("data", [each for each in args if isinstance(each, kind)], False)
+        spans.held("data", [out], True)
+    return out
+"""
 # In a file of the package by its name, so that it counts as none of the user's lines. Its texts
 # stand for constants of each function.
 
 
-def _code(skip: bool, silent: bool) -> CodeType:
+def _code(template: str, skip: bool = False, silent: bool = False) -> CodeType:
+    """skip: the first argument is the namespace of ops. silent: no span where the result is given.
+    """
     given = "args[1:]" if skip else "args"
     unless = f"if out is {given}[0]: return out" if silent else ""
-    code: CodeType = defined(_BEGIN.format(given=given, unless=unless), "around", {})[
-        "around"
-    ].__code__
+    text = template.replace("{given}", given).replace("{unless}", unless)
+    code: CodeType = defined(text, "around", {})["around"].__code__
     return code
 
 
-# Whether the first argument is the namespace of ops, as of a composite's body; whether there is no
-# span where the result is what was given.
-_CODES = {each: _code(*each) for each in ((False, False), (True, False), (True, True))}
+class _Kind(enum.Enum):
+    """What a function is, and so which code is put around it."""
+
+    OP = 0
+    COMPOSITE = 1  # the body of one
+    SILENT = 2  # a composite that has no span where it returns what it was given
+    DATA = 3  # makes a tensor of data: no op, but memory
+
+
+_CODES = {
+    _Kind.OP: _code(_BEGIN),
+    _Kind.COMPOSITE: _code(_BEGIN, skip=True),
+    _Kind.SILENT: _code(_BEGIN, skip=True, silent=True),
+    _Kind.DATA: _code(_MAKE),
+}
 
 
 class _Around:
@@ -73,7 +99,7 @@ class _Around:
 
     __slots__ = ("code", "function", "label", "plain", "which")
 
-    def __init__(self, function: FunctionType, name: str, which: tuple[bool, bool]) -> None:
+    def __init__(self, function: FunctionType, name: str, which: _Kind) -> None:
         self.function = function
         self.label = label(f"aten::{name}", OP)
         self.which = which
@@ -214,11 +240,11 @@ def remove() -> None:
             each.off()
 
 
-_Named = Iterator[tuple[FunctionType, str, tuple[bool, bool]]]
+_Named = Iterator[tuple[FunctionType, str, _Kind]]
 
 
 def _functions() -> _Named:
-    """Every function that is an op by torch's names: (function, name, which of _CODES)."""
+    """Every function that is an op by torch's names, or makes tensors: (function, name, kind)."""
     for record in table.ops.values():
         name = names.op_name(record.name, record.public_name)
         yield from _plain(record.call, name)
@@ -226,7 +252,7 @@ def _functions() -> _Named:
             yield from _plain(record.write, f"{name}_")
     for key, body in table.composites.items():
         for function, name, _ in _plain(body, names.aten_of(key)):
-            yield function, name, (True, key in names.SILENT)
+            yield function, name, _Kind.SILENT if key in names.SILENT else _Kind.COMPOSITE
     for key, aten in names.METHODS.items():
         found = getattr(Tensor, key)
         yield from _plain(found.fget if isinstance(found, property) else found, aten)
@@ -239,12 +265,14 @@ def _functions() -> _Named:
                 yield from _plain(call, f"{aten}_" if prefix == "i" else aten)
     for key in names.FUNCTIONS:
         yield from _plain(table.functions.get(key), key)
+    for key in names.OF_DATA:
+        yield from _plain(table.functions.get(key), key, _Kind.DATA)
     yield from _plain(pad_sequence, "pad_sequence")
 
 
-def _plain(function: Any, name: str | None) -> _Named:
+def _plain(function: Any, name: str | None, kind: _Kind = _Kind.OP) -> _Named:
     if name and isinstance(function, FunctionType):
-        yield function, name, (False, False)
+        yield function, name, kind
 
 
 class TimedNamespace:
