@@ -79,7 +79,7 @@ class TorchNode:
         *("__weakref__", "_name", "_tensor", "_variable", "above", "call_site"),
         *("computes", "cuts", "freed", "hook", "hooks", "kind", "leaf", "listed", "made"),
         "next_functions",
-        *("outputs", "saved", "seq", "simple", "task", "thread", "unpacked"),
+        *("outputs", "saved", "seq", "simple", "storage", "task", "thread", "unpacked"),
     )
     beginning: ClassVar[dict[TorchNode, Any]] = {}
     """torch's own nodes of the backward that is about to begin, of which readers are told."""
@@ -119,6 +119,8 @@ class TorchNode:
             variable = function.variable
             self._variable: weakref.ref[Any] | None = weakref.ref(variable)
             self.outputs: Any = ((shape_of(variable), dtypes[variable.dtype]),)
+            memory = memory_of(variable)  # the variable may be gone when its record is made
+            self.storage = 0 if memory is None else memory.number
             self.saved: list[Saved] = []
             return
         self._variable = None
@@ -316,14 +318,8 @@ class TorchNode:
         if self.leaf:
             assert self._variable is not None
             (meta,) = self.outputs
-            memory = None
-            variable = self._variable()
-            if variable is not None:
-                with DisableTorchFunction():
-                    memory = memory_of(variable)
             log.keep(weakref.ref(self))
-            number = 0 if memory is None else memory.number
-            log.leaf((self.made, self.thread, self.seq, *meta, number, self._variable))
+            log.leaf((self.made, self.thread, self.seq, *meta, self.storage, self._variable))
             return
         names: list[tuple[str, bool]] = []
         facts: list[Any] = []

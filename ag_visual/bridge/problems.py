@@ -320,6 +320,7 @@ def silent_writes(task: Backward, memories: Any) -> list[SilentWriteWarning]:
     """Saved tensors that were written through `.data` since: torch's gradient will be wrong."""
     numbers = {memory.number: memory for memory in memories}
     found = []
+    trained: set[Any] = set()
     for node, function in task.functions.items():
         for saved in node.saved:
             memory = saved.memory
@@ -338,8 +339,15 @@ def silent_writes(task: Backward, memories: Any) -> list[SilentWriteWarning]:
                 for write in memory.writes
                 if write[0] > node.made and (write[4] is None or write[4].meets(extent))
             ]
-            if hidden:
-                found.append(_silent(node, saved.name, tensor, hidden, task))
+            if not hidden:
+                continue
+            if all(write[2] == "batch_norm" for write in hidden):
+                # It writes mean and variance at once: one warning says it.
+                trainings = node, tuple((write[0], write[3]) for write in hidden)
+                if trainings in trained:
+                    continue
+                trained.add(trainings)
+            found.append(_silent(node, saved.name, tensor, hidden, task))
     return found
 
 
