@@ -406,6 +406,21 @@ def test_nll_loss(used: list[str], dtype: str, reduction: int) -> None:
 
 
 @needs_numba
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("reduction", [loss.MEAN, loss.SUM])
+def test_losses_of_scores(used: list[str], dtype: str, reduction: int) -> None:
+    x = rows(dtype)
+    labels = numpy.arange(len(x)) % 37
+    for target in (labels, numpy.where(labels == 3, -100, labels), numpy.full(len(x), -100)):
+        used.clear()
+        agree(*both(loss.of_scores, x, target, reduction, -100))
+        assert used == ["of_scores"]
+    for bad in (37, -1, -(1 << 62)):
+        target = numpy.where(labels == 3, bad, labels)
+        assert loss.of_scores(numpy, x, target, reduction, -100) is None
+
+
+@needs_numba
 def test_what_compiled_kernels_do_not_take_is_numpys(used: list[str]) -> None:
     x = rows("float32")
     softmax.softmax(numpy, x, 0)
