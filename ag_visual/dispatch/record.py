@@ -1,6 +1,6 @@
 """How an op is declared: one record per op, from which everything else follows.
 
-A rule's parameter names are its requests, unless it says them apart (`rules.asks`): `F` the op
+A rule's parameter names are its requests, unless `rules.requesting` names them: `F` the op
 namespace, `g` the incoming gradient (`gs` for several), `t_x` a tangent, an input's name its saved
 value, an output's name (`result`) the saved output, `x_shape`, `x_dtype`, `x_strides` what they
 say, an argument's name its value, `needs` which gradients are wanted. They are read once, here; an
@@ -18,7 +18,7 @@ from typing import Any
 
 from ag_visual.dispatch.arguments import Kind, kind_of
 from ag_visual.dispatch.autocast import casts_of
-from ag_visual.dispatch.rules import Refused, Rule, requests_of
+from ag_visual.dispatch.rules import NotDifferentiable, Rule, requests_of
 
 LINEAR = "linear"
 """jvp: the op is linear in all its differentiable inputs together."""
@@ -257,7 +257,7 @@ class Op:
     rules: tuple[Rule, ...] = field(init=False)
     diff_inputs: tuple[str, ...] = field(init=False)
     """Inputs that have a rule, in parameter order: the node's edges."""
-    refuses: bool = field(init=False)
+    not_implemented: bool = field(init=False)
     """Whether one of its rules raises, as torch's NotImplemented node."""
     saves: tuple[str, ...] = field(init=False)
     """Tensor fields of the node."""
@@ -353,7 +353,9 @@ class Op:
         self.rules = tuple(self._rule(_inputs_of(k), rule) for k, rule in (vjp or {}).items())
         asked = {name for rule in self.rules for name in rule.inputs}
         self.diff_inputs = tuple(p for p in self.params if p in asked)
-        self.refuses = any(isinstance(rule.function, Refused) for rule in self.rules)
+        self.not_implemented = any(
+            isinstance(rule.function, NotDifferentiable) for rule in self.rules
+        )
         self._collect()
 
     def _variant(self, node: str, vjp: dict[Any, Callable[..., Any]] | None) -> Op:

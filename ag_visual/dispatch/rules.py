@@ -1,6 +1,7 @@
 """What a derivative rule asks for, and which functions built code takes the expression of.
 
-A rule's parameter names are its requests, unless `asks` says them apart; it is called by position.
+A rule's parameter names are its requests, unless `requesting` names them; it is called by
+position.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ class Rule:
         return self.function(*[known[name] for name in self.requests])
 
 
-def asks(*names: str) -> Callable[[Function], Function]:
+def requesting(*names: str) -> Callable[[Function], Function]:
     """The requests of a rule, in the order of its parameters, where names differ from op to op."""
 
     def with_requests(rule: Function) -> Function:
@@ -50,7 +51,7 @@ def asks(*names: str) -> Callable[[Function], Function]:
 
 def calls(name: str, *passed: str) -> Callable[..., Any]:
     """The rule that calls the op of a name with what it asks for, in that order."""
-    return asks("F", *passed)(lambda F, *known: getattr(F, name)(*known))
+    return requesting("F", *passed)(lambda F, *known: getattr(F, name)(*known))
 
 
 def requests_of(rule: Callable[..., Any]) -> tuple[str, ...]:
@@ -100,7 +101,7 @@ class Carried:
         return carried * self.derivative(*known)
 
 
-class Refused:
+class NotDifferentiable:
     """The rule of an op that torch does not differentiate: its backward says so."""
 
     __slots__ = ("why",)

@@ -12,7 +12,7 @@ from typing import Any
 
 from ag_visual import dtypes
 from ag_visual.arrays.backend import backend_of
-from ag_visual.arrays.coo import Coo, refused
+from ag_visual.arrays.coo import Coo, no_sparse_rule
 from ag_visual.core import modes, saved
 from ag_visual.core.level import Batched, Lifted, lift
 from ag_visual.core.node import Node
@@ -20,13 +20,13 @@ from ag_visual.core.saved_packed import Packed
 from ag_visual.core.sparse import SparseTensor, tensor_of
 from ag_visual.core.tensor import Tensor, before_write, check_inplace, from_array, rebase, wrote
 from ag_visual.dispatch.arguments import NUMBERS
-from ag_visual.dispatch.codegen.scope import odd_types
+from ag_visual.dispatch.codegen.scope import slow_path_types
 from ag_visual.dispatch.dims import broadcast
 from ag_visual.dispatch.record import Op
 from ag_visual.events import instrument
 from ag_visual.promotion import result_type, scalar_dtype
 
-odd_types.add(SparseTensor)
+slow_path_types.add(SparseTensor)
 
 
 class SparseFirst(RuntimeError):
@@ -188,7 +188,7 @@ def assembled(
 ) -> Tensor:
     """A sparse tensor of indices (an array) and values, which may have a history."""
     if isinstance(values, Batched):
-        raise refused("view")
+        raise no_sparse_rule("view")
     if isinstance(values, Lifted):
         if values.requires_grad:
             raise NotImplementedError(
@@ -298,7 +298,7 @@ def _found(op: Op, given: list[Any], name: str) -> Any:
         return rule(dict(zip(op.params, given, strict=True)))
     if op.zero_preserving:
         return _of_values(given[0], op.call)
-    raise refused(name)
+    raise no_sparse_rule(name)
 
 
 def call(op: Op, given: list[Any]) -> Any:
@@ -315,14 +315,14 @@ def write(op: Op, name: str, given: list[Any]) -> Any:
     """One call of an in-place op; a sparse target gets new indices and values."""
     target = given[0]
     if not isinstance(target, Tensor):
-        raise refused(name)
+        raise no_sparse_rule(name)
     before_write(target)
     found = _found(op, given, name)
     if isinstance(found, Tensor):
-        raise refused(name)
+        raise no_sparse_rule(name)
     kind, inputs, held, kept = found
     if type(held) is not type(target._array):
-        raise refused(name)
+        raise no_sparse_rule(name)
     if held.shape != target._array.shape:
         raise RuntimeError(
             f"output with shape {list(target._array.shape)} doesn't match the broadcast shape "
@@ -365,7 +365,7 @@ def _sum(given: dict[str, Any], sign: int) -> tuple[type[SparseNode], Any, Any, 
     if is_sparse(one) and not is_sparse(other):
         raise SparseFirst
     if not isinstance(one, Tensor):
-        raise refused(name)
+        raise no_sparse_rule(name)
     a, b = one._array, other._array
     if a.shape != b.shape:
         if type(a) is Coo:
@@ -439,7 +439,7 @@ Conj = node_kind("ConjBackward0", lambda _, g: (g.conj(),))
 def _div(given: dict[str, Any]) -> Any:
     one, number = given["self"], _scalar(given["other"])
     if number is None or not is_sparse(one):
-        raise refused("div")
+        raise no_sparse_rule("div")
     held = _promoted(one._array, number, dtypes.get_default_dtype())
     return Div, (one,), held / number, number
 
@@ -490,7 +490,7 @@ Move = node_kind("ToCopyBackward0", _back)
 def _copied(given: dict[str, Any]) -> Any:
     target, source = (given[name] for name in tuple(given)[:2])
     if not (is_sparse(target) and is_sparse(source)):
-        raise refused("copy_")
+        raise no_sparse_rule("copy_")
     return Clone, (source,), source._array.copy(), None
 
 
@@ -499,7 +499,7 @@ def _pow(given: dict[str, Any]) -> Any:
     x, number = given.values()
     number = _scalar(number)
     if not is_sparse(x) or number is None or isinstance(number, complex) or number <= 0:
-        raise refused("pow")
+        raise no_sparse_rule("pow")
     return _of_values(x, operator.pow, number)
 
 
@@ -519,7 +519,7 @@ def _norm(given: dict[str, Any]) -> Any:
         )
     order = given["ord"]
     if (x.requires_grad and modes.grad_enabled()) or given["keepdim"] or not order > 0:
-        raise refused("norm")
+        raise no_sparse_rule("norm")
     values = from_array(x._array.coalesced().values)
     return Clone, (), values.norm(order)._array, None
 

@@ -16,7 +16,7 @@ import pytest
 
 import ag_visual as ag
 from ag_visual.dispatch import rules
-from ag_visual.dispatch.rules import Carried, asks, call_source, inlined, requests_of
+from ag_visual.dispatch.rules import Carried, call_source, inlined, requesting, requests_of
 from ag_visual.dispatch.table import ops
 
 
@@ -64,7 +64,7 @@ def test_without_its_own_source_a_function_stays_a_call(monkeypatch):
 
 def test_requests_are_parameter_names_unless_said_apart():
     assert requests_of(lambda F, g, self: g) == ("F", "g", "self")
-    assert requests_of(asks("g", "other")(lambda x, y: x)) == ("g", "other")
+    assert requests_of(requesting("g", "other")(lambda x, y: x)) == ("g", "other")
 
 
 def test_requests_of_a_method_or_a_wrapped_rule_are_those_of_its_signature():

@@ -10,7 +10,7 @@ from typing import Any
 from ag_visual.core import modes
 from ag_visual.core.tensor import Tensor
 from ag_visual.dispatch import arguments, interpreted
-from ag_visual.dispatch.codegen.scope import odd_types
+from ag_visual.dispatch.codegen.scope import slow_path_types
 from ag_visual.dispatch.codegen.signature import ABSENT, head_of
 from ag_visual.dispatch.codegen.source import lazily
 from ag_visual.dispatch.out_argument import into, words_of
@@ -32,7 +32,7 @@ def bind_namespace(
     """
     scope: dict[str, Any] = {"__name__": body.__module__, "body": body, "namespace": namespace}
     scope.update(into=into, explained=_explained, out_words=words_of(name, out))
-    scope.update(odd=odd_types, number=arguments.plain_number, checked=arguments.checked)
+    scope.update(odd=slow_path_types, number=arguments.plain_number, checked=arguments.checked)
     scope.update(one_by_one=arguments.one_by_one, DType=arguments.DType)
     function = lazily(
         name, scope, lambda scope: _bound_source(body, name, scope, bool(out), varargs)

@@ -163,7 +163,7 @@ class _Path:
         head = term.head
         if head == "name":
             return self._leaf(term, index)
-        if notation.unseen(head) and term.args:
+        if notation.is_identity(head) and term.args:
             return self.fill(term.args[0], index)
         if notation.sign_of(head) == notation.CASES:
             return self._chosen(term, index)

@@ -35,7 +35,7 @@ def sign_of(head: str) -> str:
     return symbols.get(head, _TRANSPOSED if head in _ATTRIBUTES else "")
 
 
-def unseen(head: str) -> bool:
+def is_identity(head: str) -> bool:
     """Whether it changes nothing that a formula is about."""
     return sign_of(head) == _UNSEEN
 
@@ -312,7 +312,7 @@ class Typesetter:
 
     def _function(self, head: str, args: Iterable[Any]) -> Math:
         shown = [a for a in args if _worth_showing(a)]
-        text = spoken(head)
+        text = display_name(head)
         inner = _separated([self.line(a) for a in shown])
         return row(leaf("mi", text), operator("("), *inner, operator(")"))
 
@@ -348,7 +348,7 @@ _LAYOUTS: Final = {
 _NO_NAMES: Final = frozenset({*INFIX, *_LAYOUTS, _QUOTIENT, _TRANSPOSED, _UNSEEN, _NEGATIVE})
 
 
-def spoken(head: str) -> str:
+def display_name(head: str) -> str:
     """The name that an op has in formulas: its own, without what only tells overloads apart."""
     sign = sign_of(head)
     if sign and sign not in _NO_NAMES:

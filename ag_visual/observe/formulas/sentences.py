@@ -29,7 +29,7 @@ COUNTS: Final = "Each element gets what arrives times how much the result depend
 CROSSES: Final = "Each factor's gradient is what arrives times the other factor."
 
 
-def says(op: Op) -> str:
+def summary_of(op: Op) -> str:
     """What an op does, for who reads a card; empty where nothing says it."""
     name = op.public_name
     public = functions.get(name) or functions.get(name.replace(".", "_"))
@@ -45,7 +45,7 @@ def says(op: Op) -> str:
     return first if len(first) <= LONGEST else first[:LONGEST] + "..."
 
 
-def means(op: Op) -> str:
+def derivative_in_words(op: Op) -> str:
     """What its derivative does with the gradient that arrives; empty for ops of no known kind."""
     inputs = len(op.diff_inputs)
     if op.view or op.name in moved:
@@ -71,9 +71,9 @@ def _reduces(op: Op) -> bool:
 
 def described(op: Op) -> str:
     """Both, as they stand in a card."""
-    return " ".join(filter(None, (says(op), means(op))))
+    return " ".join(filter(None, (summary_of(op), derivative_in_words(op))))
 
 
 def undescribed() -> list[str]:
     """The differentiable ops that no docstring says anything about."""
-    return [op.name for op in ops.values() if op.rules and not says(op)]
+    return [op.name for op in ops.values() if op.rules and not summary_of(op)]

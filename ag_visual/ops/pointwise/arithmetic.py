@@ -17,9 +17,9 @@ from ag_visual.dispatch.families import (
     binary_samples,
     chosen_variant,
     elementwise,
+    not_differentiable,
     number_in,
     pair_samples,
-    refused,
     unary,
     zeros_like,
 )
@@ -316,8 +316,8 @@ def _floor_divide(xp, self, other):
 # As in torch: the result requires grad, and its backward says that there is none.
 floor_divide = binary(
     "floor_divide",
-    refused("floor_divide"),
-    refused("floor_divide"),
+    not_differentiable("floor_divide"),
+    not_differentiable("floor_divide"),
     _floor_divide,
     aten="aten::floor_divide",
     node="NotImplemented",

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy
 
-from ag_visual.core.level import hollow, not_batched
+from ag_visual.core.level import is_batchedtensor, not_batched
 from ag_visual.dispatch.families import binary, compared, pair_samples, tested, unary, zeros
 from ag_visual.dispatch.record import KEEP, PROMOTE, ErrorSample, Sample
 from ag_visual.dispatch.table import composite, op
@@ -175,7 +175,7 @@ def allclose(
     F, input, other, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False
 ) -> bool:
     """Whether all elements agree: |input - other| <= atol + rtol * |other|."""
-    if hollow(input) or hollow(other):
+    if is_batchedtensor(input) or is_batchedtensor(other):
         raise RuntimeError(
             "vmap over torch.allclose isn't supported yet. Take torch.isclose(...).all(), which "
             "has a value for each slice."
@@ -186,7 +186,7 @@ def allclose(
 @composite()
 def equal(F, self, other) -> bool:
     """Whether two tensors have the same shape and the same elements."""
-    if hollow(self) or hollow(other):
+    if is_batchedtensor(self) or is_batchedtensor(other):
         raise not_batched("equal")
     return tuple(self.shape) == tuple(other.shape) and bool(F.eq(self, other).all())
 

@@ -13,8 +13,8 @@ from ag_visual.dispatch.families import (
     binary_samples,
     chosen_variant,
     elementwise,
+    not_differentiable,
     pair_samples,
-    refused,
     zeros,
 )
 from ag_visual.dispatch.record import FLOAT, Sample
@@ -132,7 +132,7 @@ chosen_variant("copysign_", _copysign_kind)
 elementwise(
     "heaviside",
     lambda xp, self, values: xp.where(self == 0, values, (self > 0).astype(self.dtype)),
-    {"self": refused("heaviside"), "values": refused("heaviside")},
+    {"self": not_differentiable("heaviside"), "values": not_differentiable("heaviside")},
     aten="aten::heaviside",
     inplace=True,
     node="NotImplemented",

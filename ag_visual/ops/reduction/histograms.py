@@ -12,7 +12,7 @@ import numpy
 from ag_visual import dtypes
 from ag_visual.arrays.backend import backend_of
 from ag_visual.arrays.kernels.search import positions
-from ag_visual.core.level import hollow, not_batched
+from ag_visual.core.level import is_batchedtensor, not_batched
 from ag_visual.core.tensor import Tensor, from_array
 from ag_visual.dispatch import vmap
 from ag_visual.dispatch.dtype_errors import not_implemented
@@ -302,7 +302,7 @@ def histogramdd(
     and highest edge of each dimension in turn. A named tuple: hist, bin_edges (a tuple of vectors).
     """
     edges_given = bins if isinstance(bins, (tuple, list)) else (bins,)
-    if any(map(hollow, (input, weight, *edges_given))):
+    if any(map(is_batchedtensor, (input, weight, *edges_given))):
         raise not_batched("histogramdd")
     array = input._array
     if array.ndim < 2:

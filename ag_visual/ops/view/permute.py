@@ -19,7 +19,7 @@ from ag_visual.dispatch.arguments import LEFT_OUT, Sizes, SomeDims, fitted, one_
 from ag_visual.dispatch.codegen.turn import turn
 from ag_visual.dispatch.dims import sizes_of, wrap, wrap_all
 from ag_visual.dispatch.families import view_op
-from ag_visual.dispatch.geometry import geometry, straighten
+from ag_visual.dispatch.geometry import geometry, start_at_base
 from ag_visual.dispatch.interpreted import binder
 from ag_visual.dispatch.memory import memory_of
 from ag_visual.dispatch.record import ErrorSample, Sample
@@ -400,7 +400,7 @@ def _as_strided_(self: Tensor, size, stride, storage_offset: int | None = None) 
     args = geometry("as_strided_", self, size, stride, storage_offset)
     self._as_strided_from_(*args)
     if self._view is not None:
-        straighten(self, self._view, args)
+        start_at_base(self, self._view, args)
     return self
 
 

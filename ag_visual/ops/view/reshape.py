@@ -18,7 +18,7 @@ from ag_visual.arrays.kernels.order import empty_as
 from ag_visual.core.level import all_values
 from ag_visual.core.tensor import Tensor, from_array
 from ag_visual.dispatch import validate_grad
-from ag_visual.dispatch.arguments import Sizes, loose, refused
+from ag_visual.dispatch.arguments import Sizes, loose, wrong_type
 from ag_visual.dispatch.dims import broadcast, sizes_of, wrap
 from ag_visual.dispatch.families import structural, view_op
 from ag_visual.dispatch.interpreted import flat
@@ -34,11 +34,11 @@ from ag_visual.dispatch.vmap import Batch, in_rows
 def _zeros_of(F, like, shape: tuple[int, ...] | None = None):
     """Zeros of a shape (None: like another, in its order), in the other's dtype, on its device."""
     array = like._array if F.traced else like
-    if hasattr(array, "refuse"):
+    if hasattr(array, "unsupported"):
         xp = backend_for(like.device).xp  # of the slices of a batch
     else:
         xp = backend_of(array).xp if F.traced else F.xp
-    if shape is not None or hasattr(array, "refuse") or array.flags.c_contiguous:
+    if shape is not None or hasattr(array, "unsupported") or array.flags.c_contiguous:
         found = xp.zeros(array.shape if shape is None else shape, dtype=array.dtype)
     else:
         found = empty_as(xp, array)
@@ -224,7 +224,7 @@ def _view_any(F, self, *shape, dtype=None, size=None):
         shape = (size,)
     elif dtype is not None:
         if shape or not isinstance(dtype, dtypes.dtype):
-            raise refused("view", "dtype", "torch.dtype alone", (*shape, dtype))
+            raise wrong_type("view", "dtype", "torch.dtype alone", (*shape, dtype))
         shape = (dtype,)
     first = shape[0] if shape else None
     if isinstance(first, dtypes.dtype):
