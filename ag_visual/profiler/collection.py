@@ -346,9 +346,7 @@ def _set_up(log: SpanLog) -> None:
     wrappers.modules(any(each.modules for each in still))
 
 
-def _both(
-    facts: Callable[[Any], int] | None, see: Callable[[Any], None]
-) -> Callable[[Any], int]:
+def _both(facts: Callable[[Any], int] | None, see: Callable[[Any], None]) -> Callable[[Any], int]:
     """What arrives at nodes is seen, and has the facts that are wanted of it."""
 
     def arrived(gradients: Any) -> int:
