@@ -154,6 +154,7 @@ class Watcher:
         source.count_in(FOLDER, counts=False)
         for task in list(self._running):
             task.unhook()
+        TorchNode.wire_back()
         forget_all()
 
     def _in_thread(self, thread: threading.Thread) -> None:

@@ -226,16 +226,17 @@ class Trusted:
 
 
 class Last:
-    """A tensor that was read last, and what it is: weights and constants are saved by many nodes.
-
-    It is held here, as long as nodes are being found.
+    """A tensor that was read last, what it is and as what nodes have saved it, by name: weights and
+    constants are saved by many nodes. It is held here, as long as nodes are being found.
     """
 
-    __slots__ = ("facts", "value")
+    __slots__ = ("facts", "maker", "saved", "value")
 
     def __init__(self) -> None:
         self.value: Any = None
         self.facts: Any = None
+        self.maker: Any = None
+        self.saved: dict[str, Saved] = {}
 
 
 def read_unpacked(function: Any, kind: Kind, last: Last) -> list[Saved]:
@@ -244,17 +245,24 @@ def read_unpacked(function: Any, kind: Kind, last: Last) -> list[Saved]:
     try:
         for name, _, attribute in kind.tensors:
             value = getattr(function, attribute)
-            if value is not None:
-                now = value._version
-                own = value.grad_fn is function
-                if value is last.value:
-                    facts = last.facts
-                else:
-                    shape = value.shape if type(value) is Tensor else shape_of(value)
-                    last.facts = facts = shape, dtypes[value.dtype], memory_of(value)
-                    last.value = value
+            if value is None:
+                continue
+            if value is not last.value:
+                last.value = None
+                shape = value.shape if type(value) is Tensor else shape_of(value)
+                last.facts = shape, dtypes[value.dtype], memory_of(value), value._version
+                last.maker = value.grad_fn
+                last.saved = {}
+                last.value = value
+            own = last.maker is function
+            each = None if own else last.saved.get(name)
+            if each is None:
+                now = last.facts[3]
                 which = None if TELLS else kept(value)
-                found.append(_new(Saved, (name, "tensor", *facts, now, own, now, which)))
+                each = _new(Saved, (name, "tensor", *last.facts, own, now, which))
+                if not own:
+                    last.saved[name] = each
+            found.append(each)
     except (RuntimeError, AttributeError):  # written, given back, without versions; several
         return read_saved(function, Trusted.number)
     return found
