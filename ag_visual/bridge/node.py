@@ -84,7 +84,7 @@ class TorchNode:
         *("outputs", "saved", "seq", "simple", "storage", "task", "thread", "unpacked"),
     )
     beginning: ClassVar[dict[TorchNode, Any]] = {}
-    """torch's own nodes of the backward that is about to begin, of which readers are told."""
+    """torch's own nodes of the backward that is about to begin, which readers are given."""
 
     unwired: ClassVar[deque[TorchNode]] = deque()
     """Nodes that those below them do not know of yet (`wire_back`)."""
@@ -320,7 +320,7 @@ class TorchNode:
         return rule.handed(self, grads)
 
     def emit_birth(self, log: EventLog) -> None:
-        """Emit into this log what its birth would have told."""
+        """Emit into this log what its birth would have emitted."""
         if self.unwired:
             self.wire_back()
         if self.leaf:

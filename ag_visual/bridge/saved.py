@@ -99,7 +99,7 @@ class Kept(NamedTuple):
 
 
 def kept(tensor: Any) -> Kept:
-    """What tells a tensor from others."""
+    """what distinguishes a tensor from others."""
     base = tensor._base
     leaf = tensor.is_leaf and tensor.requires_grad
     if base is not None:
@@ -169,7 +169,7 @@ def _read_saved(function: Any, unpacked: int | None) -> list[Saved]:
 
 
 def packed(function: Any, saved: Any, unpacked: int | None = None) -> bool:
-    """Whether a hook packed this one, or may have where torch does not tell."""
+    """Whether a hook packed this one, or may have where torch does not show it."""
     if TELLS:
         return saved.unpack_hook is not None
     if unpacked is None:

@@ -66,10 +66,9 @@ def discover(
                 birth, below = NO_BIRTH, function.next_functions
             else:
                 if birth is None:
+                    birth = NO_BIRTH
                     if _made_in(function, around):
                         birth = *around[:6], None, None  # shape and dtype are of the node above
-                    else:
-                        birth = NO_BIRTH
                 below = function.next_functions
                 found[function] = birth, below, metadata
         for following, _ in below:
