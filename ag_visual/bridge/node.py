@@ -7,7 +7,9 @@ finds it again from a living tensor above when somebody asks for saved values.
 
 from __future__ import annotations
 
+import threading
 import weakref
+from collections import deque
 from collections.abc import Callable, Sequence
 from time import perf_counter_ns
 from types import CodeType
@@ -82,7 +84,11 @@ class TorchNode:
         *("outputs", "saved", "seq", "simple", "storage", "task", "thread", "unpacked"),
     )
     beginning: ClassVar[dict[TorchNode, Any]] = {}
-    """torch's own nodes of the backward that is about to begin, of which readers are told."""
+    """torch's own nodes of the backward that is about to begin, which readers are given."""
+
+    unwired: ClassVar[deque[TorchNode]] = deque()
+    """Nodes that those below them do not know of yet (`wire_back`)."""
+    _wiring: ClassVar[threading.RLock] = threading.RLock()
 
     def __init__(self, function: Any, metadata: Any, birth: Birth, thread: int, last: Last) -> None:
         of = type(function)
@@ -314,7 +320,9 @@ class TorchNode:
         return rule.handed(self, grads)
 
     def emit_birth(self, log: EventLog) -> None:
-        """Emit into this log what its birth would have told."""
+        """Emit into this log what its birth would have emitted."""
+        if self.unwired:
+            self.wire_back()
         if self.leaf:
             assert self._variable is not None
             (meta,) = self.outputs
@@ -352,6 +360,22 @@ class TorchNode:
         """A tensor whose `grad_fn` it is."""
         self._tensor = tensor
 
+    @classmethod
+    def wire_back(cls) -> None:
+        """Let nodes know which ones above have edges to them, as far as nobody has done it yet.
+
+        Only `function` asks for it: it is done by who makes records, and not as a backward begins.
+        """
+        unwired = cls.unwired
+        with cls._wiring:
+            while unwired:
+                node = unwired[0]
+                ref = weakref.ref(node)
+                for under, _ in node.next_functions:
+                    if under is not None and not under.leaf:
+                        under.used_by(ref)
+                unwired.popleft()  # after it: an interrupt before it leaves one reference more
+
     def used_by(self, above: weakref.ref[TorchNode]) -> None:
         """A node above has an edge to this one."""
         known = self.above
@@ -374,6 +398,8 @@ class TorchNode:
             edge = leaving_grad_mode(torch.autograd.graph.get_gradient_edge, variable)
             function = edge.node
             return function if function.metadata.get(KEY) is self else None
+        if self.unwired:
+            self.wire_back()
         seen: set[TorchNode] = {self}
         pending: list[tuple[TorchNode, tuple[TorchNode, ...]]] = [(self, ())]
         while pending:

@@ -71,7 +71,7 @@ def ops(entries: list[Any], most: int) -> Iterator[tuple[str, Program]]:
 
 
 def writes(entries: list[Any]) -> Iterator[tuple[str, Program]]:
-    """The same of operations that write into a tensor, which is no leaf, in place of making one."""
+    """The same of operations written in place, into a copy: a leaf refuses it."""
     for op in entries:
         write = op.inplace_variant
         if torch.float64 not in op.dtypes or write is None:
@@ -147,7 +147,7 @@ def compare(programs: Iterator[tuple[str, Program]], **options: Any) -> tuple[in
 
 
 def main() -> None:
-    """All samples: `python -m tests.bridge.same`; of every eighth entry: `--part 2/8`."""
+    """All samples: `python -m tests.bridge.same`; an eighth of them: `--part 0/8`."""
     parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("--part", default="0/1", help="which part of how many")
     parser.add_argument("--problems-only", action="store_true")
