@@ -117,6 +117,27 @@ def without_attribute(line: str, text: str) -> str | None:
     return ast.unparse(changed)
 
 
+def goes_to_numpy(line: str, text: str) -> bool:
+    """Whether a line makes the expression `text` a NumPy array: `x.detach().cpu().numpy()`,
+    `np.tanh(x.detach())`.
+    """
+    tree, taken = parsed(line), parsed(text)
+    if tree is None or taken is None:
+        return False
+    expression = ast.unparse(taken)
+    for call in ast.walk(tree):
+        if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute):
+            continue
+        asked = ast.unparse(call.func).partition(".")[0] in ("np", "numpy")
+        for given in call.args if asked else [call.func.value] * (call.func.attr == "numpy"):
+            if any(
+                isinstance(part, ast.expr) and ast.unparse(part) == expression
+                for part in ast.walk(given)
+            ):
+                return True
+    return False
+
+
 class _Exchanged(ast.NodeTransformer):
     """Puts one expression in the place of another."""
 

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from ag_visual.autograd.given import argument_name
 from ag_visual.core import source
-from ag_visual.core.diagnosis.source_rewrite import without_attribute
+from ag_visual.core.diagnosis.source_rewrite import goes_to_numpy, without_attribute
 from ag_visual.core.node import Node
 from ag_visual.core.saved import origin_of
 from ag_visual.core.tensor import Tensor
@@ -138,6 +138,11 @@ def repair_of(kind: str, site: source.Site) -> str:
     if kind == "non_differentiable":
         return "leave it out of ctx.mark_non_differentiable, and return its gradient in backward"
     if kind in ("detach", "data"):
+        if goes_to_numpy(site.source_line.strip(), site.text):
+            return (
+                f"compute with tensors in place of NumPy's arrays{place}: these are in no graph; "
+                "or write an autograd.Function with a backward around it"
+            )
         remove = f"remove the {'detach()' if kind == 'detach' else '.data'}{place}"
         line = without_attribute(site.source_line.strip(), site.text)
         return f"{remove}: `{line}`" if line and "\n" not in line else remove

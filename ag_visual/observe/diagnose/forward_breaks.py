@@ -27,6 +27,13 @@ _ANY_CHILD: Final = {
     *("parameters", "named_parameters", "_parameters", "__dict__", "getattr", "vars"),
 }
 """Names by which a method may reach any module or parameter of its own."""
+_FACTS: Final = {
+    *("shape", "dtype", "device", "ndim", "layout", "requires_grad", "is_cuda"),
+    *("size", "dim", "numel", "stride", "len", "is_floating_point", "is_complex"),
+    *("zeros_like", "ones_like", "full_like", "empty_like", "rand_like", "randn_like"),
+    *("new_zeros", "new_ones", "new_full", "new_empty", "new_tensor"),
+}
+"""What asks a tensor for something in which its values have no part."""
 _DEPTH: Final = 4
 """Methods of one module that are followed into each other."""
 
@@ -259,7 +266,7 @@ class _Pass:
         elif isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign):
             value = self._value(node.value)
             if isinstance(node, ast.AugAssign):
-                value = _joined(value, self._value(node.target))
+                value = _summed(value, self._value(node.target))
             for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
                 self._store(target, value)
         elif isinstance(node, ast.Expr):
@@ -319,8 +326,10 @@ class _Pass:
             self.known[name] = value
 
     def _value(self, node: ast.AST | None) -> _Breaks | None:
-        """The breaks through which a value comes from the attribute; None where it does not."""
-        if node is None or isinstance(node, ast.Lambda):
+        """The breaks through which a value comes from the attribute, none where a way is open; None
+        where it does not come from there.
+        """
+        if node is None or isinstance(node, ast.Lambda) or _asked_for(node) in _FACTS:
             return None
         if isinstance(node, ast.Name | ast.Attribute):
             known = self.known.get(ast.unparse(node))
@@ -330,11 +339,14 @@ class _Pass:
                 return {} if node.attr == self.flow.attribute else None
         found: _Breaks | None = None
         certain, self._certain = self._certain, self._certain and not isinstance(node, ast.IfExp)
+        # What a part of the module is given is what counts: that it is a part opens no way.
+        own = isinstance(node, ast.Call) and self._is_in_module(node.func)
+        either = own or isinstance(node, ast.IfExp | ast.Tuple | ast.List)
         for part in ast.iter_child_nodes(node):
-            found = _joined(found, self._value(part))
+            found = (_joined if either else _summed)(found, self._value(part))
         self._certain = certain
-        if isinstance(node, ast.Call):
-            found = _joined(found, self._followed(node))
+        if isinstance(node, ast.Call) and (followed := self._followed(node)) is not None:
+            found = followed
         if found is None:
             return None
         gives = gives_of(node)
@@ -358,6 +370,14 @@ class _Pass:
             and node.value.id == self.own
         )
 
+    def _is_in_module(self, node: ast.AST) -> bool:
+        """`self.name`, `self.name[0].part`, and the same of a variable that is followed."""
+        while isinstance(node, ast.Attribute | ast.Subscript):
+            if isinstance(node, ast.Attribute) and self._is_own(node):
+                return node.attr == self.flow.attribute
+            node = node.value
+        return isinstance(node, ast.Name) and node.id == self.flow.of
+
     def _followed(self, node: ast.Call) -> _Breaks | None:
         """What another method of the module returns, where this calls one."""
         if not self._is_own(node.func) or not isinstance(node.func, ast.Attribute):
@@ -379,5 +399,19 @@ def _graphless(node: ast.expr) -> tuple[ast.expr, str] | None:
     return (node, _GRAPHLESS[name]) if name in _GRAPHLESS else None
 
 
+def _asked_for(node: ast.AST) -> str:
+    """The name of the function, method or attribute that an expression asks for."""
+    asked = node.func if isinstance(node, ast.Call) else node
+    if isinstance(asked, ast.Attribute):
+        return asked.attr
+    return asked.id if isinstance(node, ast.Call) and isinstance(asked, ast.Name) else ""
+
+
+def _summed(a: _Breaks | None, b: _Breaks | None) -> _Breaks | None:
+    """Of what has both as parts: where nothing cuts one of them, that way is open."""
+    return {} if a == {} or b == {} else _joined(a, b)
+
+
 def _joined(a: _Breaks | None, b: _Breaks | None) -> _Breaks | None:
+    """Of what is one or the other."""
     return b if a is None else a if b is None else {**a, **b}

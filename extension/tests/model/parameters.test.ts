@@ -85,6 +85,38 @@ describe('parametersOf', () => {
     expect(scale.seq).toBeNull();
   });
 
+  it('gives one of each name where a part of the model was replaced: the one of that time', () => {
+    const training = new Training();
+    training.step();
+    const { program, model } = training;
+    // model.scale = another one, which the next pass uses, and one after it, which none does.
+    const uses = (storage: number): void => {
+      const scale = program.leaf('model.scale', [4], storage);
+      const w = program.leaf('model.w', [4, 2], 1);
+      program.backward(program.op('MulBackward0', 1, [scale, w], [4]), 3);
+    };
+    program.writer.t += 1;
+    program.parameter(21, 'model.scale', [4], 21);
+    uses(21);
+    training.take();
+    const scales = (): (string | number | null)[][] =>
+      training
+        .rows()
+        .filter(({ name }) => name === 'model.scale')
+        .map(({ number, state }) => [number, state]);
+    expect(scales()).toEqual([[21, 'got']]);
+    program.writer.t += 1;
+    program.parameter(22, 'model.scale', [4], 22);
+    training.step();
+    expect(scales()).toEqual([[22, 'none']]);
+    model.showNeighbour(-1);
+    model.refresh();
+    expect(scales()).toEqual([[21, 'got']]);
+    model.showNeighbour(-1);
+    model.refresh();
+    expect(scales()).toEqual([[SCALE, 'none']]);
+  });
+
   it('compares with the pass before, and with the values of now', () => {
     const training = new Training();
     training.step();
