@@ -108,11 +108,12 @@ def _frames(call: Any) -> list[tuple[str, str]]:
     try:
         call(given)
     except (RuntimeError, IndexError, TypeError) as error:
-        assert error.__context__ is None or error.__suppress_context__
+        alone = error.__context__ is None or error.__suppress_context__
         frames = [(f.name, f.line) for f in traceback.extract_tb(error.__traceback__)[2:]]
         del given
     finally:
         gc.enable()
+    assert alone
     assert held() is None
     return frames
 
