@@ -10,6 +10,7 @@ from __future__ import annotations
 import copy
 import weakref
 from collections.abc import Callable, Mapping
+from sys import _getframe
 from threading import get_ident
 from typing import Any
 
@@ -400,6 +401,7 @@ _new = object.__new__
 
 
 _F32, _F64 = numpy.dtype(numpy.float32), numpy.dtype(numpy.float64)
+_ndarray = numpy.ndarray
 
 
 def plain(array: Any) -> Any:
@@ -451,11 +453,22 @@ InferenceTensor.__name__ = InferenceTensor.__qualname__ = "Tensor"
 
 def from_array(array: Any, requires_grad: bool = False, cls: type[Tensor] = Tensor) -> Tensor:
     """A new leaf around `array` (no copy)."""
-    special = modes.special and cls is Tensor
-    result: Tensor = _blank(InferenceTensor if special and modes.state.inference else cls, array)
+    level = None
+    if modes.special and cls is Tensor:
+        state = modes.state
+        level = state.differentiating
+        if state.inference:
+            cls = InferenceTensor
+    # `_blank` and `plain`, written out: each gradient of a leaf comes by.
+    result: Tensor = _new(cls)
+    result._array = array
+    dtype = array.dtype if type(array) is _ndarray else None
+    result._plain = dtype if dtype is _F32 or dtype is _F64 else None
     result._store = FRESH
-    if special and modes.state.differentiating is not None:
-        result = _lift(modes.state.differentiating, result)
+    result._view = result._memory = result._edge = None
+    result._grad = result._leaf = None
+    if level is not None:
+        result = _lift(level, result)
     result._rg = requires_grad
     return result
 
@@ -566,7 +579,12 @@ def before_write(tensor: Tensor) -> None:
 
 def wrote(tensor: Tensor, op: str) -> None:
     """Count a write to `tensor` at the user's line that called for it."""
-    call_site = source.here()
+    # Mostly it is two frames up: what calls this is of the package.
+    frame = _getframe(1).f_back
+    if frame is None or source.inside[frame.f_code.co_filename]:
+        call_site = source.call_site_of(frame)
+    else:
+        call_site = frame.f_code, frame.f_lasti
     storage = tensor._storage
     storage.wrote(op, call_site, tensor._array)
     sink = instrument.sink
