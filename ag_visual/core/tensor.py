@@ -467,6 +467,7 @@ def from_array(array: Any, requires_grad: bool = False, cls: type[Tensor] = Tens
     result._store = FRESH
     result._view = result._memory = result._edge = None
     result._grad = result._leaf = None
+    result._rg = False
     if level is not None:
         result = _lift(level, result)
     result._rg = requires_grad
