@@ -12,7 +12,7 @@ from ag_visual.dispatch.record import KEEP, Op
 HERE = "locate(getframe(1))"
 
 
-def asks(op: Op, first: str) -> str:
+def any_requires_grad(op: Op, first: str) -> str:
     """Whether an input requires grad, as source: the result then remembers why it doesn't."""
     return " or ".join(
         f"{name}._rg" if name == first else f"k_{name} and {name}._rg" for name in op.diff_inputs
@@ -66,7 +66,7 @@ def node_part(
         report_part(op, scope, lines)
         add(3, f"return {answer}")
     if op.policy == KEEP and not lifted:
-        add(1, f"elif grad and ({asks(op, first)}): out._origin = 'dtype', {HERE}")
+        add(1, f"elif grad and ({any_requires_grad(op, first)}): out._origin = 'dtype', {HERE}")
 
 
 def place_part(lines: Writer, call_sites: bool) -> None:
