@@ -401,7 +401,6 @@ _new = object.__new__
 
 
 _F32, _F64 = numpy.dtype(numpy.float32), numpy.dtype(numpy.float64)
-_ndarray = numpy.ndarray
 
 
 def plain(array: Any) -> Any:
@@ -416,12 +415,8 @@ def _blank(cls: type, array: Any) -> Any:
     result: Any = _new(cls)
     result._array = array
     result._plain = plain(array)
-    result._edge = None
+    result._view = result._memory = result._edge = result._grad = result._leaf = None
     result._rg = False
-    result._view = None
-    result._grad = None
-    result._leaf = None
-    result._memory = None
     return result
 
 
@@ -459,14 +454,11 @@ def from_array(array: Any, requires_grad: bool = False, cls: type[Tensor] = Tens
         level = state.differentiating
         if state.inference:
             cls = InferenceTensor
-    # `_blank` and `plain`, written out: each gradient of a leaf comes by.
     result: Tensor = _new(cls)
     result._array = array
-    dtype = array.dtype if type(array) is _ndarray else None
-    result._plain = dtype if dtype is _F32 or dtype is _F64 else None
+    result._plain = plain(array)
     result._store = FRESH
-    result._view = result._memory = result._edge = None
-    result._grad = result._leaf = None
+    result._view = result._memory = result._edge = result._grad = result._leaf = None
     result._rg = False
     if level is not None:
         result = _lift(level, result)
@@ -580,12 +572,7 @@ def before_write(tensor: Tensor) -> None:
 
 def wrote(tensor: Tensor, op: str) -> None:
     """Count a write to `tensor` at the user's line that called for it."""
-    # Mostly it is two frames up: what calls this is of the package.
-    frame = _getframe(1).f_back
-    if frame is None or source.inside[frame.f_code.co_filename]:
-        call_site = source.call_site_of(frame)
-    else:
-        call_site = frame.f_code, frame.f_lasti
+    call_site = source.call_site_of(_getframe(1).f_back)  # what calls this is of the package
     storage = tensor._storage
     storage.wrote(op, call_site, tensor._array)
     sink = instrument.sink
