@@ -375,13 +375,11 @@ class AccumulateGrad(Node):
         self.lock = lock
         self.next = ()
         self.seq = next(sequence)
-        self.code, self.lasti = None, 0
+        self.lasti = 0
         array = variable._array
-        self.shape, self.dtype = array.shape, array.dtype
-        self.outs = None
-        self.hooks = None
-        self.freed = None
-        self._metadata = None
+        self.shape = array.shape
+        self.dtype = array.dtype
+        self.code = self.outs = self.hooks = self.freed = self._metadata = None
         if instrument.sink is not None:
             saved.report_leaf(self)
 

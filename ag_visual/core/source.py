@@ -100,7 +100,9 @@ def ends_in_raise(trace: TracebackType) -> bool:
 
 
 def call_site_of(frame: FrameType | None) -> tuple[CodeType, int] | None:
-    frame = outside(frame)
+    # `outside`, written out: each write in place comes by.
+    while frame is not None and inside[frame.f_code.co_filename]:
+        frame = frame.f_back
     return None if frame is None else (frame.f_code, frame.f_lasti)
 
 

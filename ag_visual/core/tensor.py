@@ -10,6 +10,7 @@ from __future__ import annotations
 import copy
 import weakref
 from collections.abc import Callable, Mapping
+from sys import _getframe
 from threading import get_ident
 from typing import Any
 
@@ -414,12 +415,8 @@ def _blank(cls: type, array: Any) -> Any:
     result: Any = _new(cls)
     result._array = array
     result._plain = plain(array)
-    result._edge = None
+    result._view = result._memory = result._edge = result._grad = result._leaf = None
     result._rg = False
-    result._view = None
-    result._grad = None
-    result._leaf = None
-    result._memory = None
     return result
 
 
@@ -451,11 +448,20 @@ InferenceTensor.__name__ = InferenceTensor.__qualname__ = "Tensor"
 
 def from_array(array: Any, requires_grad: bool = False, cls: type[Tensor] = Tensor) -> Tensor:
     """A new leaf around `array` (no copy)."""
-    special = modes.special and cls is Tensor
-    result: Tensor = _blank(InferenceTensor if special and modes.state.inference else cls, array)
+    level = None
+    if modes.special and cls is Tensor:
+        state = modes.state
+        level = state.differentiating
+        if state.inference:
+            cls = InferenceTensor
+    result: Tensor = _new(cls)
+    result._array = array
+    result._plain = plain(array)
     result._store = FRESH
-    if special and modes.state.differentiating is not None:
-        result = _lift(modes.state.differentiating, result)
+    result._view = result._memory = result._edge = result._grad = result._leaf = None
+    result._rg = False
+    if level is not None:
+        result = _lift(level, result)
     result._rg = requires_grad
     return result
 
@@ -566,7 +572,7 @@ def before_write(tensor: Tensor) -> None:
 
 def wrote(tensor: Tensor, op: str) -> None:
     """Count a write to `tensor` at the user's line that called for it."""
-    call_site = source.here()
+    call_site = source.call_site_of(_getframe(1).f_back)  # what calls this is of the package
     storage = tensor._storage
     storage.wrote(op, call_site, tensor._array)
     sink = instrument.sink

@@ -7,14 +7,17 @@ GraphTask; both must give the same (tests/engine/test_loops.py).
 from __future__ import annotations
 
 from heapq import heappop, heappush
+from sys import getrefcount
 from typing import Any
 
 from numpy import add, ndarray
 
 from ag_visual.core import modes
 from ag_visual.core.node import AccumulateGrad
+from ag_visual.core.tensor import from_array
 from ag_visual.dispatch.table import raw_numpy
 from ag_visual.engine import stages
+from ag_visual.engine.accumulate import ALONE
 from ag_visual.engine.compute import COMPLEX64, COMPLEX128, compute, too_large, unlike
 from ag_visual.engine.input_buffer import fitted, gathered, meets
 from ag_visual.engine.leaf import run_leaf
@@ -35,6 +38,7 @@ def plain_loop(task: GraphTask, call_site: Any) -> None:
     counts, buffers, owned = task.counts, task.buffers, task.owned
     ready, leaves = task.ready, task.leaves
     reached, traced = task.reached, task.traced
+    adopting = not traced and task.needed is None
     # One ready node, and what has arrived at it, is not in the heap: a chain needs none.
     only: Any = None
     arrived: Any = None
@@ -42,8 +46,37 @@ def plain_loop(task: GraphTask, call_site: Any) -> None:
     ended = 0
     while True:
         for leaf in leaves:
+            # A first gradient that nothing looks at becomes `.grad`: `run_leaf`, without its calls.
+            variable = leaf.variable
+            state = variable._leaf
+            if (
+                adopting
+                and leaf.hooks is None
+                and variable._grad is None
+                and variable._edge is None
+                and variable._rg
+                and task.modes is None
+                and instrument.sink is None
+                and instrument.gate is None
+                and not state.hooks
+                and not state.post_accumulate
+                and type(part := buffers[leaf]) is ndarray
+                and part.flags.carray
+                and (array := variable._array).flags.c_contiguous
+                and part.shape == array.shape
+            ):
+                del buffers[leaf]
+                if part.base is None and getrefcount(part) == ALONE:
+                    with leaf.lock:
+                        if variable._grad is None:
+                            variable._grad = from_array(part)
+                            task.order += 1
+                            continue
+                buffers[leaf] = part
+            part = None
             run_leaf(task, leaf)
             ended = 0
+        part = array = None
         leaves.clear()
         if only is not None and (not ready or only.seq > -ready[0][0]):
             node, g = only, arrived

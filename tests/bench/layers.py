@@ -15,8 +15,6 @@ from typing import Any
 
 import numpy
 
-from ag_visual.arrays import fast
-
 from . import cases
 from .cases import Case, Engine
 
@@ -293,6 +291,8 @@ def measure(ours: Engine, theirs: Engine, seconds: float, turn: float, only: str
 
 def _measured(name: str, mine: Case, theirs: Case, seconds: float, turn: float) -> Iterator[str]:
     """A line for each way: in turns of `turn` seconds for `seconds` altogether."""
+    from ag_visual.arrays import fast  # not at import: `against` chooses which ag_visual it is
+
     runs = {"torch": theirs, "NumPy alone": _switched(mine, False)}
     if fast.is_available():
         runs["fast"] = _switched(mine, True)
@@ -311,6 +311,7 @@ def _measured(name: str, mine: Case, theirs: Case, seconds: float, turn: float) 
 
 def _switched(run: Case, enabled: bool) -> Case:
     """The same with compiled kernels, or without."""
+    from ag_visual.arrays import fast
 
     def switched() -> None:
         fast.enabled = enabled
