@@ -21,11 +21,8 @@ _IN_PLACE_ONLY: Final = {"normal_", "uniform_", "bernoulli_", "random_", "expone
 _MODULE_NAMES: Final = {"torch", "ag", "F", "functional", "nn", "init"}
 
 _VIEW_ATTRIBUTES: Final = {"T", "mT", "H", "mH", "real", "imag"}
-_VIEWS: Final = {
-    *("view", "reshape", "flatten", "unflatten", "t", "transpose", "swapaxes", "permute"),
-    *("movedim", "squeeze", "unsqueeze", "select", "narrow", "diagonal", "expand", "expand_as"),
-    *("view_as", "unfold"),
-}
+views: Final[set[str]] = set()
+"""Methods whose result shares memory with the tensor: filled by declarations."""
 
 _OPERATORS: Final[dict[str, type[ast.operator]]] = {
     "add_": ast.Add,
@@ -415,7 +412,7 @@ def _looked_into(node: ast.expr) -> ast.expr | None:
     if isinstance(node, ast.Attribute) and node.attr in _VIEW_ATTRIBUTES:
         return node.value
     method = method_call(node)
-    return method[0] if method is not None and method[1] in _VIEWS else None
+    return method[0] if method is not None and method[1] in views else None
 
 
 def subscript_target(statement: ast.stmt | None) -> ast.Subscript | None:

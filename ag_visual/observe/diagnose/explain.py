@@ -63,7 +63,7 @@ class Explanation:
 
 _BREAKS = {
     "detach": "detached",
-    "detach_": "taken out of the graph by detach_()",
+    "detach_": "detached by detach_()",
     "data": "taken from .data",
     "no_grad": "made under no_grad",
     "inference": "made in inference mode",
@@ -230,23 +230,23 @@ def forward_reasons(x: Any, frame: Any, types: tuple[type, ...] = ()) -> list[Re
         text = f"no method of {found.owner}{where} uses `{found.name}`"
         repair = f"use `self.{found.attribute}` in {found.owner}.forward"
         return [Reason("not-connected", text, found.site, repair)]
-    return [reason_of_break(cut) for cut in found[:MANY]]
+    return [reason_of_break(graph_break) for graph_break in found[:MANY]]
 
 
-def reason_of_break(cut: GraphBreak) -> Reason:
+def reason_of_break(graph_break: GraphBreak) -> Reason:
     """The reason that a place in a forward is."""
-    site = cut.site
-    where = placed(site) + (" (where that branch runs)" if cut.branch else "")
-    if cut.kind in ("detach", "detach_", "data"):
-        text = f"what `{cut.of}` computes is {_BREAKS[cut.kind]}{where}"
-        return Reason("graph-break", text, site, repair_of(cut.kind, site))
-    if cut.kind == "other":
-        text = f"what `{cut.of}` computes gives {cut.gives}{where}"
+    site = graph_break.site
+    where = placed(site) + (" (where that branch runs)" if graph_break.branch else "")
+    if graph_break.kind in ("detach", "detach_", "data"):
+        text = f"what `{graph_break.of}` computes is {_BREAKS[graph_break.kind]}{where}"
+        return Reason("graph-break", text, site, repair_of(graph_break.kind, site))
+    if graph_break.kind == "other":
+        text = f"what `{graph_break.of}` computes gives {graph_break.gives}{where}"
         repair = f"compute without `{site.text}` at {site.where}"
         return Reason("graph-break", text, site, repair)
-    block = "no_grad" if cut.kind == "no_grad" else "inference_mode"
-    text = f"`{cut.of}` is used in the {block} block{where}"
-    repair = f"use `{cut.of}` outside of the {block} block at {site.where}"
+    block = "no_grad" if graph_break.kind == "no_grad" else "inference_mode"
+    text = f"`{graph_break.of}` is used in the {block} block{where}"
+    repair = f"use `{graph_break.of}` outside of the {block} block at {site.where}"
     return Reason("graph-break", text, site, repair)
 
 

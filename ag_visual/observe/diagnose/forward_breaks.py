@@ -1,8 +1,8 @@
 """Where what a parameter computes leaves the graph in `forward`, read off the source.
 
-When a backward is over, nothing of a graph that was cut off is left to be looked at. The source of
+When a backward is over, nothing of a graph that was detached is left to be looked at. The source of
 the modules around a parameter is: it is followed from the parameter to what `forward` returns.
-Parses, never runs. Of cuts in branches the one counts that was the last to be seen to run.
+Parses, never runs. Of breaks in branches the one counts that was the last to be seen to run.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ag_visual.observe.diagnose.graph_breaks import gives_of, site_of
 
 _GRAPHLESS: Final = {"no_grad": "no_grad", "inference_mode": "inference"}
 _SEEN: Final = ("detach", "detach_", "data")
-"""Kinds of cuts whose places are remembered when they run."""
+"""Kinds of breaks whose places are remembered when they run."""
 _ANY_CHILD: Final = {
     *("children", "named_children", "modules", "named_modules", "get_submodule", "_modules"),
     *("parameters", "named_parameters", "_parameters", "__dict__", "getattr", "vars"),
@@ -82,7 +82,7 @@ def name_of(x: Any, frame: FrameType | None, types: Types = ()) -> str:
 def left_in_forward(
     x: Any, frame: FrameType | None, types: Types = ()
 ) -> list[GraphBreak] | Unused:
-    """The cuts on the way from a parameter to what the modules around it return, the inner first.
+    """The breaks on the way from a parameter to what the modules around it return, the inner first.
 
     Unused instead where one of these modules does not take what is on the way.
     """
@@ -101,13 +101,13 @@ def left_on_way(owners: Iterable[Owner]) -> list[GraphBreak] | Unused:
             return Unused(of, attribute, kind.__name__, site)
         flow = _Flow(kind, attribute, of)
         flow.run(function, [])
-        if found := _those_that_ran(flow.cuts):
+        if found := _those_that_ran(flow.breaks):
             return found
     return []
 
 
 def left_in_code(code: CodeType, module: str) -> list[GraphBreak]:
-    """The cuts on the way from what a module computes to the `backward()` in a function or cell
+    """The breaks on the way from what a module computes to the `backward()` in a function or cell
     that calls it by this name.
     """
     function = _definition(code)
@@ -192,22 +192,26 @@ def _definition(code: CodeType) -> ast.FunctionDef | None:
     return None
 
 
-def _those_that_ran(cuts: dict[GraphBreak, bool]) -> list[GraphBreak]:
+def _those_that_ran(breaks: dict[GraphBreak, bool]) -> list[GraphBreak]:
     """Those that run whenever forward does; of those in branches the last one that was seen to run,
     and those that nobody sees.
     """
-    found = [cut for cut, certain in cuts.items() if certain]
-    others = [replace(cut, branch=True) for cut, certain in cuts.items() if not certain]
+    found = [graph_break for graph_break, certain in breaks.items() if certain]
+    others = [
+        replace(graph_break, branch=True) for graph_break, certain in breaks.items() if not certain
+    ]
     seen = {
-        (cut.site.file, cut.site.line, cut.site.text): cut for cut in others if cut.kind in _SEEN
+        (graph_break.site.file, graph_break.site.line, graph_break.site.text): graph_break
+        for graph_break in others
+        if graph_break.kind in _SEEN
     }
     for code, lasti in reversed(list(left.places)):
         if any(code.co_filename == file for file, _, _ in seen):
             site = source.resolve(code, lasti)
-            if (cut := seen.get((site.file, site.line, site.text))) is not None:
-                found.append(cut)
+            if (graph_break := seen.get((site.file, site.line, site.text))) is not None:
+                found.append(graph_break)
                 break
-    return [*found, *(cut for cut in others if cut.kind not in _SEEN)]
+    return [*found, *(graph_break for graph_break in others if graph_break.kind not in _SEEN)]
 
 
 _Breaks = dict[GraphBreak, bool]
@@ -218,11 +222,11 @@ class _Flow:
 
     def __init__(self, kind: type, attribute: str, of: str) -> None:
         self.kind, self.attribute, self.of = kind, attribute, of
-        self.cuts: _Breaks = {}  # those that reach what is returned -> it runs at each forward
+        self.breaks: _Breaks = {}  # those that reach what is returned -> it runs at each forward
         self._depth = 0
 
     def run(self, function: FunctionType, given: list[_Breaks | None]) -> _Breaks | None:
-        """The cuts in what a method returns; None where nothing of it comes from the attribute."""
+        """The graph breaks in what a method returns; None if nothing of it is of the attribute."""
         code = function.__code__
         tree = _definition(code)
         if tree is None or self._depth >= _DEPTH or not tree.args.args:
@@ -237,12 +241,12 @@ class _Flow:
         finally:
             self._depth -= 1
         if self._depth == 0:
-            self.cuts = pass_through.returned or {}
+            self.breaks = pass_through.returned or {}
         return pass_through.returned
 
 
 class _Pass:
-    """One method: what each of its variables has from the attribute, and through which cuts."""
+    """One method: what each of its variables has from the attribute, and through which breaks."""
 
     def __init__(self, flow: _Flow, code: CodeType, own: str) -> None:
         self.flow, self.code, self.own = flow, code, own
@@ -272,10 +276,10 @@ class _Pass:
             for _ in range(2):  # a turn of the loop goes on with what the one before left
                 self.block(node.body)
         elif isinstance(node, ast.With):
-            cuts = [found for item in node.items if (found := _graphless(item.context_expr))]
-            self._graphless += cuts
+            breaks = [found for item in node.items if (found := _graphless(item.context_expr))]
+            self._graphless += breaks
             self.block(node.body)
-            del self._graphless[len(self._graphless) - len(cuts) :]
+            del self._graphless[len(self._graphless) - len(breaks) :]
         elif isinstance(node, ast.If | ast.While | ast.Try):
             self._branches(node)
 
@@ -287,8 +291,8 @@ class _Pass:
         for body in (node.body, node.orelse, *handlers):
             self.known = dict(before)
             self.block(body)
-            for name, cuts in self.known.items():
-                after[name] = _joined(after.get(name), cuts) or {}
+            for name, breaks in self.known.items():
+                after[name] = _joined(after.get(name), breaks) or {}
         self.known = after
         if isinstance(node, ast.Try):
             self.block(node.finalbody)
@@ -322,7 +326,7 @@ class _Pass:
             self.known[name] = value
 
     def _value(self, node: ast.AST | None) -> _Breaks | None:
-        """The cuts through which a value comes from the attribute, none where a way is open; None
+        """The breaks through which a value comes from the attribute, none where a way is open; None
         where it does not come from there.
         """
         if node is None or isinstance(node, ast.Lambda) or _asked_for(node) in _FACTS:
@@ -351,11 +355,11 @@ class _Pass:
             name = call[1] if call else node.attr if isinstance(node, ast.Attribute) else ""
             found = {
                 **found,
-                self._cut(node, name if name in _SEEN else "other", gives): self._certain,
+                self._break_at(node, name if name in _SEEN else "other", gives): self._certain,
             }
         elif isinstance(node, ast.Call | ast.BinOp) and self._graphless:
             context, kind = self._graphless[-1]
-            found = {**found, self._cut(context, kind, ""): self._certain}
+            found = {**found, self._break_at(context, kind, ""): self._certain}
         return found
 
     def _is_own(self, node: ast.AST) -> bool:
@@ -383,7 +387,7 @@ class _Pass:
             return None
         return self.flow.run(function, [self._value(part) for part in node.args])
 
-    def _cut(self, node: ast.expr, kind: str, gives: str) -> GraphBreak:
+    def _break_at(self, node: ast.expr, kind: str, gives: str) -> GraphBreak:
         site = site_of(self.code.co_filename, source.cell_of(self.code), node, self.lines)
         return GraphBreak(self.flow.of, kind, gives, site)
 

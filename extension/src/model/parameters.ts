@@ -4,7 +4,7 @@
 
 import type { Site, Weights } from '../protocol/schema';
 import { NONE } from '../protocol/schema';
-import { breaksAmong } from './graph_breaks';
+import { BREAK_WORDS, breaksAmong } from './graph_breaks';
 import type { InspectorModel } from './inspector';
 import type { Store, Task } from './store';
 import { UNWATCHED } from './store';
@@ -12,7 +12,7 @@ import { UNWATCHED } from './store';
 /** Why a parameter got no gradient. */
 export interface Why {
   kind: string;
-  /** 'cut by detach' */
+  /** 'detached' */
   words: string;
   /** the same in a sentence, '' where the words are all that is known */
   text: string;
@@ -49,16 +49,10 @@ export interface Point {
 export type SortKey = 'order' | 'name' | 'shape' | 'norm' | 'ratio' | 'change';
 
 const WORDS: Record<string, string> = {
+  ...BREAK_WORDS,
   frozen: 'requires_grad is False',
   unused: 'not used in this pass',
-  detach: 'cut by detach',
-  detach_: 'cut by detach_',
-  data: 'cut by .data',
-  no_grad: 'under no_grad',
-  inference: 'in inference mode',
-  non_differentiable: 'marked as not differentiable',
-  dtype: 'cut by an op without a derivative',
-  other: 'left the graph',
+  other: 'not in the graph',
   given: 'a backward gave None'
 };
 

@@ -29,7 +29,8 @@ class Training {
 
   odd(seq: number, task: number, name: string, counts: Partial<typeof COUNTS>): void {
     const { writer } = this.program;
-    const of = { seq, task, name: writer.string(name), flags: name === 'result' || name === '' ? 1 : 0 };
+    const flags = name === 'result' || name === '' ? 1 : 0;
+    const of = { seq, task, name: writer.string(name), flags };
     writer.row('odd', { ...of, ...COUNTS, ...counts, t: writer.t });
   }
 

@@ -75,7 +75,7 @@ describe('parametersOf', () => {
     expect(training.rows().map(brief)).toEqual([
       ['model.w', 'got', ''],
       ['model.b', 'got', ''],
-      ['model.scale', 'none', 'cut by detach'],
+      ['model.scale', 'none', 'detached'],
       ['model.frozen', 'none', 'requires_grad is False'],
       ['', 'got', '']
     ]);
@@ -203,7 +203,7 @@ describe('findings', () => {
     for (let i = 0; i < 3; i++) training.step();
     const found = training.model.findings.filter(({ kind }) => kind === 'none');
     expect(found.map(({ title, matters }) => [title, matters])).toEqual([
-      ['`model.scale.grad` stays None: cut by detach', true]
+      ['`model.scale.grad` stays None: detached', true]
     ]);
     expect(found[0].lines.map(({ site }) => site.line)).toEqual([2]);
     expect(found[0]).toMatchObject({ module: 'model', passes: 3, advice: { text: 'remove it' } });
@@ -260,12 +260,12 @@ describe('historyOf', () => {
     const { store } = training.model;
     expect(store.bytes).toBeLessThanOrEqual(2 * bytes);
     const rows = training.rows();
-    expect(rows.map(brief)[2]).toEqual(['model.scale', 'none', 'cut by detach']);
+    expect(rows.map(brief)[2]).toEqual(['model.scale', 'none', 'detached']);
     expect(historyOf(store, rows[0], 50)).toHaveLength(50);
   });
 });
 
-const CUT = { kind: 'detach', words: 'cut by detach', text: '', repair: '', site: null };
+const CUT = { kind: 'detach', words: 'detached', text: '', repair: '', site: null };
 
 describe('tables', () => {
   const row = (name: string, norm: number | null, weight: number | null = 1): Parameter => ({
