@@ -21,8 +21,8 @@ function tests(query: string): ((lower: string) => boolean)[] {
 /**
  * Node numbers of the graph that match, from the loss downward; leaves stand after the node that
  * uses them first. The text of a line, which it shares with all other nodes of it, counts where
- * nothing else matches: `sum` is the sum, and not what is summed in the same line. Texts are searched once per distinct string, so 100,000 nodes with 200 names
- * cost 200 comparisons.
+ * nothing else matches: `sum` is the sum, and not what is summed in the same line. Texts are
+ * searched once per distinct string, so 100,000 nodes with 200 names cost 200 comparisons.
  */
 export function search(store: Store, graph: Graph, query: string): number[] {
   const wanted = tests(query);

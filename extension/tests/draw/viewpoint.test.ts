@@ -121,7 +121,7 @@ describe('a pass after another one', () => {
   beforeEach(() => void vi.stubGlobal('matchMedia', () => ({ matches: true })));
   afterEach(() => void vi.unstubAllGlobals());
 
-  /** Where the middle of node 61 of the next pass is shown, which stands for node 48 of the one before. */
+  /** Where the middle of node 61 is shown: in the next pass it is what node 48 was before. */
   function shown(moved: boolean, selected: number | null): number {
     const viewpoint = new Viewpoint(
       () => [],
