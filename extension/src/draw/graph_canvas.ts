@@ -88,6 +88,8 @@ export class GraphCanvas {
   private wanted: Wanted | null = null;
   private laying = false;
   private selected: number | null = null;
+  /** what was selected before that */
+  private left: number | null = null;
   private over: number | null = null;
   private selectedBox = -1;
   private hits: ReadonlySet<number> = new Set();
@@ -134,7 +136,9 @@ export class GraphCanvas {
     this.choose();
     const { stubOf } = model.view;
     const drawnAs = (seq: number): number => stubOf.get(seq) ?? seq;
-    this.selected = model.selected === null ? null : drawnAs(model.selected);
+    const selected = model.selected === null ? null : drawnAs(model.selected);
+    if (selected !== this.selected) this.left = this.selected;
+    this.selected = selected;
     this.selectedBox = this.selected === model.selected ? model.selectedBox() : -1;
     if ((model.cursor ?? null) !== null) this.viewpoint.keep();
     this.hits = new Set([...model.hits, ...(model.pointed ?? [])].map(drawnAs));
@@ -293,7 +297,7 @@ export class GraphCanvas {
     const turned =
       old !== null &&
       (old.layout.upward !== layout.upward || old.layout.across !== layout.across);
-    this.viewpoint.adopt(turned ? null : old, scene, this.selected);
+    this.viewpoint.adopt(turned ? null : old, scene, this.selected, this.left);
     if (turned) this.sought ??= this.selected;
     if (this.current) this.seek(scene);
     this.follow();

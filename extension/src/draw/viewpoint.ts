@@ -123,10 +123,13 @@ export class Viewpoint {
     this.anew = true;
   }
 
-  /** A new scene: what was known stays where it is; otherwise the first view is chosen. */
-  adopt(old: Scene | null, scene: Scene, selected: number | null): void {
+  /**
+   * A new scene: what was known stays where it is; otherwise the first view is chosen. left: what
+   * was selected before, which `selected` is the same as in another pass.
+   */
+  adopt(old: Scene | null, scene: Scene, selected: number | null, left: number | null): void {
     this.sought = null;
-    if (!old || this.anew || !this.anchor(old, scene, selected)) this.home(scene);
+    if (!old || this.anew || !this.anchor(old, scene, selected, left)) this.home(scene);
   }
 
   /** The same scene goes on. */
@@ -266,7 +269,12 @@ export class Viewpoint {
    * Moves the camera so that a node known to both scenes stays under the reader's eye; false when
    * there is none.
    */
-  private anchor(old: Scene, scene: Scene, selected: number | null): boolean {
+  private anchor(
+    old: Scene,
+    scene: Scene,
+    selected: number | null,
+    left: number | null
+  ): boolean {
     const { camera } = this;
     const { view } = camera;
     const [cx, cy] = [view.x + view.width / 2, view.y + view.height / 2];
@@ -287,8 +295,10 @@ export class Viewpoint {
         }
       });
     }
-    const from = anchor === null ? null : old.boxOf(anchor);
-    const to = anchor === null ? null : scene.boxOf(anchor);
+    const carried = anchor === null && !this.pristine;
+    const [before, now] = carried ? [left, selected] : [anchor, anchor];
+    const from = before === null ? null : old.boxOf(before);
+    const to = now === null ? null : scene.boxOf(now);
     if (!from || !to) {
       return false;
     }

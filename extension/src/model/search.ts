@@ -1,4 +1,4 @@
-// Finds nodes by name, variable, source line, shape or saved tensor. Pure.
+// Finds nodes by name, variable, line, shape or saved tensor, else by the text of their line. Pure.
 
 import type { Graph } from './graph';
 import type { Store } from './store';
@@ -20,8 +20,9 @@ function tests(query: string): ((lower: string) => boolean)[] {
 
 /**
  * Node numbers of the graph that match, from the loss downward; leaves stand after the node that
- * uses them first. Texts are searched once per distinct string, so 100,000 nodes with 200 names
- * cost 200 comparisons.
+ * uses them first. The text of a line, which it shares with all other nodes of it, counts where
+ * nothing else matches: `sum` is the sum, and not what is summed in the same line. Texts are
+ * searched once per distinct string, so 100,000 nodes with 200 names cost 200 comparisons.
  */
 export function search(store: Store, graph: Graph, query: string): number[] {
   const wanted = tests(query);
@@ -29,7 +30,7 @@ export function search(store: Store, graph: Graph, query: string): number[] {
     return [];
   }
   const inString = new Map<number, number>();
-  const inSite = new Map<number, number>();
+  const inSite = new Map<number, [place: number, line: number]>();
   const bits = (text: string): number => {
     const lower = text.toLowerCase();
     return wanted.reduce((found, test, i) => (test(lower) ? found | (1 << i) : found), 0);
@@ -43,23 +44,25 @@ export function search(store: Store, graph: Graph, query: string): number[] {
     }
     return found;
   };
-  const siteBits = (id: number): number => {
+  const siteBits = (id: number): [place: number, line: number] => {
     let found = inSite.get(id);
     if (found === undefined) {
       const site = store.site(id);
-      found = site ? bits(`${site.where} ${site.source_line} ${site.function}`) : 0;
+      found = site ? [bits(`${site.where} ${site.function}`), bits(site.source_line)] : [0, 0];
       inSite.set(id, found);
     }
     return found;
   };
   const all = (1 << wanted.length) - 1;
   const hits: number[] = [];
+  const byLine: number[] = [];
   const seen = new Set<number>();
   for (let i = 0; i < graph.seqs.length; i++) {
     const seq = graph.seqs[i];
     const row = store.nodeRow.get(seq);
     const { name, shape, site } = store.nodes.at;
-    let found = stringBits(name[row]) | stringBits(shape[row]) | siteBits(site[row]);
+    const [place, line] = siteBits(site[row]);
+    let found = stringBits(name[row]) | stringBits(shape[row]) | place;
     if (query.includes('#')) found |= bits(`#${seq}`);
     for (
       let s = store.savedOf.newest(seq);
@@ -68,9 +71,8 @@ export function search(store: Store, graph: Graph, query: string): number[] {
     ) {
       found |= stringBits(store.saved.at.name[s]) | stringBits(store.saved.at.shape[s]);
     }
-    if (found === all) {
-      hits.push(seq);
-    }
+    if (found === all) hits.push(seq);
+    if ((found | line) === all) byLine.push(seq);
     for (let s = graph.badgeStart[i]; s < graph.badgeStart[i + 1]; s++) {
       const leaf = graph.badgeSeq[s];
       const leafRow = store.leafRow.get(leaf);
@@ -82,5 +84,5 @@ export function search(store: Store, graph: Graph, query: string): number[] {
       }
     }
   }
-  return hits;
+  return hits.length > 0 ? hits : byLine;
 }

@@ -116,3 +116,41 @@ describe('a node that is followed', () => {
     expect(camera.screenX(box.x)).toBeGreaterThan(0);
   });
 });
+
+describe('a pass after another one', () => {
+  beforeEach(() => void vi.stubGlobal('matchMedia', () => ({ matches: true })));
+  afterEach(() => void vi.unstubAllGlobals());
+
+  /** Where the middle of node 61 is shown: in the next pass it is what node 48 was before. */
+  function shown(moved: boolean, selected: number | null): number {
+    const viewpoint = new Viewpoint(
+      () => [],
+      () => undefined
+    );
+    Object.assign(viewpoint.camera, { width: 620, height: 600 });
+    const at = (seq: number, y: number): Scene => {
+      const box = { x: 200, y, ...NODE };
+      const graph = { seqs: [seq], indexOf: new Map() };
+      return {
+        ...sceneAt(200, y).scene,
+        graph,
+        nodes: { within: () => undefined },
+        layout: { width: 620, across: false },
+        boxOf: (one: number) => (one === seq ? box : null)
+      } as unknown as Scene;
+    };
+    viewpoint.adopt(null, at(48, 2000), null, null);
+    if (moved) viewpoint.move(camera => camera.centre(295, 2019));
+    viewpoint.adopt(at(48, 2000), at(61, 2400), selected, 48);
+    return viewpoint.camera.screenY(2419);
+  }
+
+  it('has what was selected in the same place, where the reader had gone to it', () => {
+    expect(shown(true, 61)).toBeCloseTo(300, 0);
+  });
+
+  it('begins at its beginning where nothing is selected, or nobody moved', () => {
+    expect(shown(true, null)).toBeGreaterThan(1000);
+    expect(shown(false, 61)).toBeGreaterThan(1000);
+  });
+});

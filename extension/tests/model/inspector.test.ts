@@ -210,9 +210,14 @@ describe('search', () => {
     expect(found('line 3')).toEqual(['AddBackward0']);
   });
 
+  it('takes the text of lines where nothing has the name itself', () => {
+    expect([...new Set(found('relu'))]).toEqual(['ReluBackward0']);
+    expect(found('torch.relu line')).toEqual(found('torch.relu'));
+  });
+
   it('wants all words, in any order', () => {
     expect(found('mm line 1')).toEqual(['MmBackward0']);
-    expect(found('relu line 1').length).toBe(3);
+    expect(found('relu line 1')).toEqual(['ReluBackward0']);
     expect(found('line mm 1')).toEqual(found('mm line 1'));
     expect(found('nowhere')).toEqual([]);
     expect(found('   ')).toEqual([]);
