@@ -74,7 +74,6 @@ _TOLD: Final[dict[str, str]] = {
         "A program runs on one device: call the module itself."
     ),
     "profiler.profiler autograd.profiler_legacy": "torch.profiler.profile is the profiler.",
-    "profiler.itt": "torch.autograd.profiler.emit_itt tells VTune what runs.",
     "signal.windows.windows": "Windows are in torch.signal.windows.",
     "func.functionalize": (
         "It takes views and in-place ops out of a function for compilers, of which there is none "

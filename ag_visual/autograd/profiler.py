@@ -8,6 +8,7 @@ from ag_visual.profiler.function_events import FunctionEvent as FunctionEvent
 from ag_visual.profiler.legacy import (
     EnforceUnique as EnforceUnique,
     KinetoStepTracker as KinetoStepTracker,
+    kineto_available as kineto_available,
     profile as profile,
     record_function as record_function,
 )
@@ -25,6 +26,7 @@ __all__ = [
     "MemRecordsAcc",
     "emit_itt",
     "emit_nvtx",
+    "kineto_available",
     "load_nvprof",
     "parse_nvprof_trace",
     "profile",

@@ -33,13 +33,14 @@ def _timed(task: GraphTask, node: Any, g: Any, call_site: Any, spans: SpanLog) -
     """The same while somebody profiles."""
     if spans.began is not None:
         spans.began((spans.nodes.get(type(node)) or spans.of_node(node))[1], node.seq)
+    facts = 0 if spans.arrived is None else spans.arrived(g)
     started = perf_counter_ns()
     try:
         results = _compute(task, node, g, call_site, spans)
     finally:
         ended = perf_counter_ns()
         _, label = spans.nodes.get(type(node)) or spans.of_node(node)
-        spans.put((label, started, ended, task.thread, node.seq, 0))
+        spans.put((label, started, ended, task.thread, node.seq, facts))
     if spans.made is not None:
         spans.made(g, results, ended)
     return results
@@ -50,7 +51,7 @@ def _compute(task: GraphTask, node: Any, g: Any, call_site: Any, spans: SpanLog 
         return node.skip(call_site)
     if task.traced:
         if call_site is not None:
-            node.claim(call_site)
+            node.acquire(call_site)
         results = node.traced(g)
         if call_site is not None:
             node.release()

@@ -13,6 +13,7 @@ from ag_visual.engine.input_buffer import namespace
 from ag_visual.engine.task import GraphTask
 from ag_visual.events import instrument
 from ag_visual.events.clock import perf_counter_ns
+from ag_visual.events.spans import SpanLog
 
 
 def run_leaf(task: GraphTask, node: Any) -> None:
@@ -71,16 +72,25 @@ def run_leaf_timed(task: GraphTask, node: Any) -> None:
         for label in spans.nodes.get(type(node)) or spans.of_node(node):
             spans.began(label, -1)  # made by no op
     started = perf_counter_ns()
+    facts = 0
+    if spans is not None:
+        _report_memory(spans, node, new=False)
+        if spans.arrived is not None:
+            facts = spans.arrived(task.buffers.get(node))
     try:
         run_leaf(task, node)
     finally:
         if spans is not None:
+            _report_memory(spans, node, new=True)
             ended = perf_counter_ns()
             thread = task.thread
             outer, inner = spans.nodes.get(type(node)) or spans.of_node(node)
             if task.needed is None or node in task.needed:
-                spans.put((inner, started, ended, thread, node.seq, 0))
+                spans.put((inner, started, ended, thread, node.seq, facts))
             spans.put((outer, started, ended, thread, node.seq, 0))
-            grad = node.variable._grad
-            if spans.held is not None and grad is not None:
-                spans.held("gradient", [grad])
+
+
+def _report_memory(spans: SpanLog, node: Any, *, new: bool) -> None:
+    grad = node.variable._grad
+    if spans.held is not None and grad is not None:
+        spans.held("gradient", [grad], new)

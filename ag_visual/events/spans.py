@@ -62,6 +62,7 @@ class SpanLog:
         *(
             "__weakref__",
             "_known",
+            "arrived",
             "began",
             "detail",
             "namespaces",
@@ -85,14 +86,18 @@ class SpanLog:
         # detail(label, args, kwargs): the number of facts about a call, asked before it; None: not
         # wanted.
         self.detail: Callable[[int, Any, Any], int] | None = None
+        # arrived(gradients): the number of facts about what a node is given, asked before it runs;
+        # None: not wanted.
+        self.arrived: Callable[[Any], int] | None = None
         # began(label, seq): a node begins to run, or what evaluates it (of a leaf -1); None: not
         # wanted.
         self.began: Callable[[int, int], None] | None = None
         # made(given, results, end): an op has run on tensors, or a node on arrays, until `end`;
         # None: not wanted.
         self.made: Callable[[Any, Any, int], None] | None = None
-        # held(what, arrays): arrays of parameters, of gradients or of an optimizer; None: as above.
-        self.held: Callable[[str, Any], None] | None = None
+        # held(what, arrays, new): arrays of parameters, of gradients, of an optimizer or of data;
+        # new: one that nobody has seen was made just now; None: as above.
+        self.held: Callable[[str, Any, bool], None] | None = None
         # A namespace of ops on arrays -> the same, each of which writes a row, too.
         self.namespaces: Mapping[Any, Any] = namespaces
         # Texts of the user's, of which there may be many: they go with the log.

@@ -49,9 +49,14 @@ def around(step: Callable[..., Any], self: Any, args: Any, kwargs: Any) -> Any:
 def timed(step: Callable[..., Any], self: Any, args: Any, kwargs: Any) -> Any:
     """A step while somebody profiles."""
     with Span(f"Optimizer.step#{type(self).__name__}.step"):
+        _report_memory(self, new=False)
         found = step(self, *args, **kwargs)
+        _report_memory(self, new=True)
+    return found
+
+
+def _report_memory(optimizer: Any, *, new: bool) -> None:
     held = getattr(instrument.spans, "held", None)  # another thread may end the profile meanwhile
     if held is not None:
-        held("parameter", [p for group in self.param_groups for p in group["params"]])
-        held("state", [v for state in self.state.values() for v in state.values()])
-    return found
+        held("parameter", [p for group in optimizer.param_groups for p in group["params"]], False)
+        held("state", [v for state in optimizer.state.values() for v in state.values()], new)

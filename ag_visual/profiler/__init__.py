@@ -6,10 +6,15 @@ have torch's older names of it.
 
 from __future__ import annotations
 
+from ag_visual import absent as _absent
 from ag_visual.names import only as _only
+from ag_visual.profiler import itt as itt
 from ag_visual.profiler.execution_trace import ExecutionTraceObserver as ExecutionTraceObserver
 from ag_visual.profiler.function_events import DeviceType as DeviceType
-from ag_visual.profiler.legacy import record_function as record_function
+from ag_visual.profiler.legacy import (
+    kineto_available as kineto_available,
+    record_function as record_function,
+)
 from ag_visual.profiler.scheduled import (
     ProfilerActivity as ProfilerActivity,
     _KinetoProfile as _KinetoProfile,
@@ -22,17 +27,12 @@ from ag_visual.profiler.schedules import (
     tensorboard_trace_handler as tensorboard_trace_handler,
 )
 
-
-def kineto_available() -> bool:
-    """Whether torch's own collector is there: never."""
-    return False
-
-
 __all__ = [
     "DeviceType",
     "ExecutionTraceObserver",
     "ProfilerAction",
     "ProfilerActivity",
+    "itt",
     "kineto_available",
     "profile",
     "record_function",
@@ -41,3 +41,4 @@ __all__ = [
     "tensorboard_trace_handler",
 ]
 __dir__ = _only(__all__, __name__)
+__getattr__ = _absent.asked(__name__, "profiler")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import platform
 import sys
 from collections.abc import Iterator
 from typing import Any
@@ -17,6 +18,7 @@ from ag_visual.events.spans import MODULE, NODE, STEP, USER
 from ag_visual.files import write as write_file
 from ag_visual.profiler.columns import Columns
 from ag_visual.profiler.from_columns import stack_text
+from ag_visual.profiler.inputs import Inputs
 
 SCHEMA = 1
 
@@ -35,6 +37,7 @@ def trace(columns: Columns, trace_id: str, metadata: dict[str, str], name: str) 
         "deviceProperties": [],
         "trace_id": trace_id,
         **{key: json.loads(text) for key, text in metadata.items()},
+        "host_name": platform.node(),
         "displayTimeUnit": "ms",
         "baseTimeNanoseconds": base,
         "traceEvents": list(_events(columns, columns.wall - base)),
@@ -85,7 +88,7 @@ def _events(columns: Columns, shift: int) -> Iterator[dict[str, Any]]:
         if kind in (USER, STEP):
             args |= {"Record function id": 0, "Ev Idx": at}
             if inputs >= 0 and columns.inputs[inputs].concrete:
-                args["Concrete Inputs"] = list(columns.inputs[inputs].concrete)
+                args |= _arguments(columns.inputs[inputs])
             yield {"ph": "X", "cat": "user_annotation", **common, "args": args}
             continue
         if sequence[at] >= 0:
@@ -93,13 +96,7 @@ def _events(columns: Columns, shift: int) -> Iterator[dict[str, Any]]:
             args["Fwd thread id"] = int(spans["thread"][forward]) + 1 if forward >= 0 else 0
         args["Record function id"] = 0
         if inputs >= 0:
-            told = columns.inputs[inputs]
-            args |= {
-                "Concrete Inputs": list(told.concrete),
-                "Input type": list(told.types),
-                "Input Strides": [list(each) for each in told.strides],
-                "Input Dims": [list(each) for each in told.dims],
-            }
+            args |= _arguments(columns.inputs[inputs])
         args["Ev Idx"] = at
         if stack >= 0:
             args["Call stack"] = ";\n".join(stacks[stack])
@@ -140,6 +137,15 @@ def _events(columns: Columns, shift: int) -> Iterator[dict[str, Any]]:
         if title == "Iteration Start":
             at_top["tid"] = "Trace PyTorch Profiler"
         yield {"name": name, "ph": "i", "s": "g", **at_top, "ts": at_time}
+
+
+def _arguments(inputs: Inputs) -> dict[str, list[Any]]:
+    return {
+        "Concrete Inputs": list(inputs.concrete),
+        "Input type": list(inputs.types),
+        "Input Strides": [list(each) for each in inputs.strides],
+        "Input Dims": [list(each) for each in inputs.dims],
+    }
 
 
 def _titles(columns: Columns, process: int, start: float) -> Iterator[dict[str, Any]]:

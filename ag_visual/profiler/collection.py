@@ -1,6 +1,6 @@
 """Who profiles: any number at a time, in any order, on one log that is cut to each one's time.
 
-Beside them, one who is told of spans while they run (`Emitter`).
+Beside them, an `Emitter`, which is called as spans begin and end.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 import weakref
+from collections.abc import Callable
 from types import CodeType, FrameType
 from typing import Any, Protocol
 
@@ -31,7 +32,7 @@ DEEPEST = 64
 
 _lock = threading.RLock()
 _open: set[weakref.ref[Collection]] = set()
-"""Those that run. Who alone could end one may be gone, by an interrupt: then nobody profiles.
+"""Those that run. An interrupt may drop the only object that could end one: then it has ended.
 
 No `WeakSet`, which an interrupt inside of it leaves with a size that it has not.
 """
@@ -42,10 +43,12 @@ _device: DeviceTimes | None = None
 _names: Names | None = None
 _emitter: Emitter | None = None
 _overhead = 0
+_overheads: dict[tuple[bool, bool], int] = {}
+"""What one span costs here, in ns, by whether shapes and stacks are collected."""
 
 
 class Emitter(Protocol):
-    """Who is told what begins and ends, in the thread in which it does."""
+    """Is called where a span begins and where it ends, in the thread of that span."""
 
     def into(self, log: SpanLog) -> None:
         """It begins to listen, or profiles beside it have changed what `log` calls."""
@@ -66,6 +69,16 @@ class _Details:
     def into(self, log: SpanLog) -> None:
         facts, put = self._facts, log.facts.append
 
+        def number_of(key: Facts) -> int:
+            found = facts.get(key)
+            if found is None:
+                with _lock:
+                    found = facts.get(key)
+                    if found is None:
+                        put(key)
+                        found = facts[key] = len(log.facts) - 1
+            return found
+
         def detail(label: int, args: Any, kwargs: Any) -> int:
             inputs = stack = -1
             if self.shapes:
@@ -76,17 +89,15 @@ class _Details:
                 with _lock:
                     put(Facts(inputs, stack, self.device.begin()))
                     return len(log.facts) - 1
-            key = Facts(inputs, stack)
-            found = facts.get(key)
-            if found is None:
-                with _lock:
-                    found = facts.get(key)
-                    if found is None:
-                        put(key)
-                        found = facts[key] = len(log.facts) - 1
-            return found
+            return number_of(Facts(inputs, stack))
+
+        def arrived(gradients: Any) -> int:
+            given = gradients if isinstance(gradients, (tuple, list)) else (gradients,)
+            return number_of(Facts(self._input(inputs_of(given, {})), -1))
 
         log.detail = detail
+        if self.shapes:
+            log.arrived = arrived
 
     def _input(self, key: Inputs) -> int:
         found = self._inputs.get(key)
@@ -142,7 +153,7 @@ class Collection:
             assert _names is not None
             self.live = Live(self._log, _details, _names.of, self._skipped)
             self.start = self.live.start
-        _tell(self.live)
+        _report(self.live)
 
     def stop(self) -> None:
         """The profile ends; `columns` are made when somebody asks."""
@@ -154,7 +165,7 @@ class Collection:
         finally:
             # Also where an interrupt came before: whoever was to end it has been here.
             self._end()
-        _tell(self.live)
+        _report(self.live)
 
     def _stop(self, end: int) -> None:
         self.pause(False)
@@ -205,8 +216,8 @@ class Collection:
         return self.columns
 
 
-def _tell(live: Live | None) -> None:
-    """Tell who wants to follow profiles that one began or ended."""
+def _report(live: Live | None) -> None:
+    """Report to whoever follows profiles that one began or ended."""
     if instrument.profiled is not None and live is not None:
         instrument.profiled(live)
 
@@ -232,19 +243,23 @@ def _begun(one: Collection | None) -> SpanLog:
             wrappers.install()
             instrument.spans = log
             if _emitter is None:
-                _overhead = _overhead or _measured()
-                log.rows.clear()
-    except BaseException:  # an interrupt: nobody profiles who was not told so
+                assert _details is not None
+                wanted = _details.shapes, _details.stack
+                if wanted not in _overheads:
+                    _overheads[wanted] = _measured()
+                    log.rows.clear()
+                _overhead = _overheads[wanted]
+    except BaseException:  # an interrupt: no profile stays that its caller knows nothing of
         _ended(one)
         raise
     return log
 
 
 def emit(emitter: Emitter) -> None:
-    """Tell an emitter from now on what begins and ends, in all threads.
+    """Call an emitter from now on where spans begin and end, in all threads.
 
     Raises:
-        RuntimeError: another one is told.
+        RuntimeError: there is another one.
     """
     global _emitter
     with _lock:
@@ -260,7 +275,7 @@ def emit(emitter: Emitter) -> None:
 
 
 def emit_no_more(emitter: Emitter) -> None:
-    """Tell it no more, if it was told; also where an interrupt ended that halfway."""
+    """Call it no more, if it was called; also where an interrupt ended that halfway."""
     global _emitter
     with _lock:
         if _emitter is emitter or _emitter is None:
@@ -269,7 +284,7 @@ def emit_no_more(emitter: Emitter) -> None:
 
 
 def _ended(one: Collection | None) -> None:
-    """One profiles no more, or the emitter is told no more."""
+    """One profiles no more, or the emitter is called no more."""
     if one is not None:
         _open.discard(one.ref)
     try:
@@ -313,10 +328,9 @@ def _set_up(log: SpanLog) -> None:
     _details.device = _device if device else None
     _details.shapes = any(each.shapes or each.flops for each in still)
     _details.stack = any(each.stack for each in still)
+    log.detail = log.arrived = None
     if _details.shapes or _details.stack or device:
         _details.into(log)
-    else:
-        log.detail = None
     log.put, log.began = log.rows.extend if still else _nothing, None
     if device and _device is not None:
         _device.into(log, log.put)
@@ -325,17 +339,29 @@ def _set_up(log: SpanLog) -> None:
     wanted = any(each.memory for each in still)
     if wanted and _ledger is None:
         _ledger = Ledger()
-    log.made = _ledger.made if wanted and _ledger is not None else None
-    log.held = _ledger.held if wanted and _ledger is not None else None
+    log.made = log.held = None
+    if wanted and _ledger is not None:
+        log.made, log.held = _ledger.made, _ledger.held
+        log.arrived = _both(log.arrived, _ledger.arrived)
     wrappers.modules(any(each.modules for each in still))
+
+
+def _both(facts: Callable[[Any], int] | None, see: Callable[[Any], None]) -> Callable[[Any], int]:
+    """What arrives at nodes is seen, and has the facts that are wanted of it."""
+
+    def arrived(gradients: Any) -> int:
+        see(gradients)
+        return 0 if facts is None else facts(gradients)
+
+    return arrived
 
 
 def _measured() -> int:
     """What collecting one span costs here, in ns."""
     times = []
-    for _ in range(5):
+    for _ in range(10):
         start = perf_counter_ns()
-        for _ in range(50):
+        for _ in range(20):
             Span("").end()
         times.append(perf_counter_ns() - start)
-    return min(times) // 50
+    return min(times) // 20

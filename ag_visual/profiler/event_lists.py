@@ -99,7 +99,7 @@ class EventList(list[Any]):
         self._tree_built = True
 
     def _remove_dup_nodes(self) -> None:
-        """An event that is all there is in one of its own name is told once."""
+        """An event that is all there is in one of its own name is one with it."""
         while True:
             gone = set()
             for each in self:

@@ -56,7 +56,7 @@ class ExecutionTraceObserver:
         return found
 
     def get_output_file_path(self) -> str | None:
-        """Where it writes; None: nobody has said it."""
+        """Where it writes; None: not known yet."""
         return self.output_file_path or None
 
     def register_callback(self, output_file_path: str) -> ExecutionTraceObserver:
@@ -195,13 +195,13 @@ def _node(
     }
 
 
-def _inputs(told: Inputs) -> dict[str, list[Any]]:
+def _inputs(given: Inputs) -> dict[str, list[Any]]:
     values, types = [], []
-    for kind, text in zip(told.types, told.concrete, strict=True):
-        value, said = _value(kind, text)
+    for kind, text in zip(given.types, given.concrete, strict=True):
+        value, name = _value(kind, text)
         values.append(value)
-        types.append(said)
-    shapes, strides = ([list(each) for each in x] for x in (told.dims, told.strides))
+        types.append(name)
+    shapes, strides = ([list(each) for each in x] for x in (given.dims, given.strides))
     return {"values": values, "shapes": shapes, "types": types, "strides": strides}
 
 

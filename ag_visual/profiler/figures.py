@@ -18,7 +18,7 @@ from ag_visual.profiler.columns import Columns
 from ag_visual.profiler.from_columns import Kept
 from ag_visual.profiler.tables import format_rate, format_time
 
-# Okabe and Ito's colours, which people tell apart who do not see all of them.
+# Okabe and Ito's colours, which differ for people who do not see all of them, too.
 _GREY: Final = "#e4e4e4"
 _COLORS: Final = {
     OP: "#56b4e9",
@@ -29,7 +29,7 @@ _COLORS: Final = {
     MODULE: "#d9a5c4",
 }
 _NARROWEST: Final = 1000
-"""Of a flame graph: what is less than one part in so many of the whole is left out, and said."""
+"""What is narrower than one part in so many of a flame graph is left out, as the figure says."""
 _BARS: Final = 20
 _POINTS: Final = 4000
 
@@ -67,7 +67,7 @@ class Tree(NamedTuple):
 
 
 def tree(columns: Columns) -> Tree:
-    """The tree of a flame graph; threads are told apart where there are several."""
+    """The tree of a flame graph; threads are apart where there are several."""
     kept = Kept(columns)
     rows = len(kept.rows)
     place = numpy.zeros(rows, numpy.int64)
@@ -126,12 +126,12 @@ def _nested(columns: Columns, go: Any, flip: str | None) -> Any:
     ]
     texts = [html.escape(_name(columns, found.names[at]), quote=False) for at in shown]
     texts[0] = "all"
-    told = [
+    hovers = [
         f"<b>{text}</b><br>total {_share(found.total[at], whole)}"
         f"<br>self {_share(found.own[at], whole)}<br>{found.calls[at]:,} times"
         for text, at in zip(texts, shown, strict=True)
     ]
-    told[0] = f"<b>all</b><br>total {_share(whole, whole)}"
+    hovers[0] = f"<b>all</b><br>total {_share(whole, whole)}"
     boxes = go.Icicle(
         ids=[str(at) for at in shown],
         labels=texts,
@@ -141,7 +141,7 @@ def _nested(columns: Columns, go: Any, flip: str | None) -> Any:
         parents=[str(found.parents[at]) if at else "" for at in shown],
         values=[found.total[at] for at in shown],
         branchvalues="total",
-        hovertext=told,
+        hovertext=hovers,
         hoverinfo="text",
         textposition="middle left",
         tiling={"orientation": "v", "flip": flip, "pad": 1},
@@ -173,7 +173,7 @@ def _ops(columns: Columns, go: Any) -> Any:
     whole = int(kept.own.sum())
     kinds = {int(name): int(kind) for name, kind in zip(names, spans["kind"], strict=True)}
     own, total = sums["own"], sums["total"]
-    told = []
+    hovers = []
     for at in shown:
         text = f"<b>{html.escape(columns.names[at], quote=False)}</b>"
         text += f"<br>self {_share(int(own[at]), whole)}<br>total {_time(int(total[at]))}"
@@ -181,7 +181,7 @@ def _ops(columns: Columns, go: Any) -> Any:
         for what, unit in (("flops", "FLOP/s"), ("moved", "B/s")):
             if sums[what][at]:
                 text += f"<br>{format_rate(int(sums[what][at]), total[at] / 1000, unit)}"
-        told.append(text)
+        hovers.append(text)
     bars = go.Bar(
         x=[int(own[at]) / 1e6 for at in shown],
         y=[html.escape(columns.names[at], quote=False) for at in shown],
@@ -190,7 +190,7 @@ def _ops(columns: Columns, go: Any) -> Any:
         text=[f"{own[at] / max(whole, 1):.1%}, {count[at]:,} ×" for at in shown],
         textposition="outside",
         cliponaxis=False,
-        hovertext=told,
+        hovertext=hovers,
         hoverinfo="text",
     )
     figure = go.Figure(bars)

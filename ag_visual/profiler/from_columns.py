@@ -21,9 +21,9 @@ _ACTIVITIES = {USER: "user_annotation", STEP: "user_annotation", MODULE: "python
 
 
 class Kept:
-    """The rows of a profile that are told, each with what is left directly inside of it.
+    """The rows of a profile that become events, each with what is left directly inside of it.
 
-    As in torch, a span that is all there is in one of its own name is told once.
+    As in torch, a span that is all there is in one of its own name is one event with it.
     """
 
     def __init__(self, columns: Columns) -> None:
@@ -69,8 +69,8 @@ def _flows(columns: Columns, keep: Any) -> Any:
     return found
 
 
-class Told:
-    """What events say, looked up once for each different one."""
+class EventBuilder:
+    """Makes events of rows; what many of them share is looked up once."""
 
     def __init__(self, columns: Columns, device: str | None) -> None:
         self.columns = columns
@@ -135,13 +135,13 @@ class Told:
             if on_device > 0:
                 event.append_kernel(names[name], 0, on_device / 1000)
             if inputs >= 0:
-                told = columns.inputs[inputs]
-                event.input_shapes = told.shapes
-                event.structured_input_shapes = _lists(told.dims)
-                event.structured_input_strides = _lists(told.strides)
-                event.input_dtypes = list(told.types)
-                event.concrete_inputs = [each or None for each in told.concrete]
-                event.kwinputs = dict(told.named)
+                given = columns.inputs[inputs]
+                event.input_shapes = given.shapes
+                event.structured_input_shapes = _lists(given.dims)
+                event.structured_input_strides = _lists(given.strides)
+                event.input_dtypes = list(given.types)
+                event.concrete_inputs = [each or None for each in given.concrete]
+                event.kwinputs = dict(given.named)
             else:
                 event.input_shapes, event.concrete_inputs, event.kwinputs = [], [], {}
             found.append(event)
@@ -170,14 +170,16 @@ def _line(code: Any, lasti: int) -> int:
     return int(code.co_firstlineno)
 
 
-def function_events(told: Told, timeout: float | None = None, **options: Any) -> EventList:
+def function_events(
+    builder: EventBuilder, timeout: float | None = None, **options: Any
+) -> EventList:
     """All events, each with its parent and children. timeout: seconds after which it stops."""
     deadline = None if timeout is None else monotonic() + timeout
     collects = gc.isenabled()
     gc.disable()  # it would look at all of them again and again: none is garbage
     try:
-        found = told.events(slice(None), deadline)
-        for event, parent in zip(found, told.kept.parent.tolist(), strict=False):
+        found = builder.events(slice(None), deadline)
+        for event, parent in zip(found, builder.kept.parent.tolist(), strict=False):
             if parent >= 0:
                 around = found[parent]
                 event.cpu_parent = around
@@ -185,42 +187,44 @@ def function_events(told: Told, timeout: float | None = None, **options: Any) ->
     finally:
         if collects:
             gc.enable()
-    _stacks_of_backward(told, found)
-    events = EventList(found, use_device=told.device, **options)
+    _stacks_of_backward(builder, found)
+    events = EventList(found, use_device=builder.device, **options)
     events._tree_built = True
     return events
 
 
-def _stacks_of_backward(told: Told, events: list[FunctionEvent]) -> None:
+def _stacks_of_backward(builder: EventBuilder, events: list[FunctionEvent]) -> None:
     """What runs in a backward has the stack of the op whose gradient it computes."""
-    spans = told.columns.spans
+    spans = builder.columns.spans
     if not (spans["stack"] >= 0).any():
         return
-    rows, within = told.kept.rows, told.columns.within_backward
+    rows, within = builder.kept.rows, builder.columns.within_backward
     around: dict[int, list[str]] = {}
     for event, row in zip(events, rows.tolist(), strict=False):
         forward = int(spans["forward"][row])
         if spans["kind"][row] in (EVALUATE, NODE):
-            around[event.id] = told.stack(int(spans["stack"][forward])) if forward >= 0 else []
+            around[event.id] = builder.stack(int(spans["stack"][forward])) if forward >= 0 else []
             event.stack = around[event.id]
         elif within[row] and event.cpu_parent is not None:
             event.stack = around[event.id] = around.get(event.cpu_parent.id, event.stack or [])
 
 
-def key_averages(told: Told, by_shapes: bool, **options: Any) -> EventList:
+def key_averages(builder: EventBuilder, by_shapes: bool, **options: Any) -> EventList:
     """What `EventList.key_averages` gives for all events, computed on columns."""
-    kept = told.kept
+    kept = builder.kept
     spans = kept.spans
-    _, name = numpy.unique([told.names[i] for i in range(len(told.names))], return_inverse=True)
+    _, name = numpy.unique(
+        [builder.names[i] for i in range(len(builder.names))], return_inverse=True
+    )
     users = (spans["scope"] == 7).astype(numpy.int64)
-    parts = [name[spans["name"]], users] if len(told.names) else []
+    parts = [name[spans["name"]], users] if len(builder.names) else []
     if by_shapes:
-        texts = [str(each.shapes) for each in told.columns.inputs]
+        texts = [str(each.shapes) for each in builder.columns.inputs]
         _, shapes = numpy.unique([*texts, "[]"], return_inverse=True)
         parts.append(shapes[spans["inputs"]])
     if len(spans) == 0:
-        return EventList(use_device=told.device, **options)
-    # One number for all parts: NumPy compares rows slowly, and tells an interrupt as a TypeError.
+        return EventList(use_device=builder.device, **options)
+    # One number for all parts: NumPy compares rows slowly, and turns an interrupt into a TypeError.
     keys = numpy.ravel_multi_index(parts, [int(part.max()) + 1 for part in parts])
     _, first, group = numpy.unique(keys, return_index=True, return_inverse=True)
     sums = {
@@ -235,8 +239,8 @@ def key_averages(told: Told, by_shapes: bool, **options: Any) -> EventList:
     }
     columns = {key: values.tolist() for key, values in sums.items()}
     order = numpy.argsort(first)
-    found = EventList(use_device=told.device, **options)
-    for event, at in zip(told.events(first[order]), order.tolist(), strict=True):
+    found = EventList(use_device=builder.device, **options)
+    for event, at in zip(builder.events(first[order]), order.tolist(), strict=True):
         average = FunctionEventAvg()
         average.add(event)
         for key, values in columns.items():
@@ -247,9 +251,9 @@ def key_averages(told: Told, by_shapes: bool, **options: Any) -> EventList:
             average.input_shapes = ""
         parent = int(kept.parent[first[at]])
         if parent >= 0:
-            average.cpu_parent = told.events(slice(parent, parent + 1))[0]
+            average.cpu_parent = builder.events(slice(parent, parent + 1))[0]
         children = numpy.flatnonzero(kept.parent == first[at])
-        average.cpu_children = told.events(children)
+        average.cpu_children = builder.events(children)
         found.append(average)
     return found
 

@@ -47,7 +47,7 @@ class Inputs(NamedTuple):
 
 def inputs_of(args: Any, kwargs: Any) -> Inputs:
     """What is known of the arguments of a call."""
-    found = [_told(each) for each in args]
+    found = [_described(each) for each in args]
     named = tuple((name, _text(value)) for name, value in kwargs.items()) if kwargs else ()
     if not found:
         return Inputs((), (), (), (), named)
@@ -55,7 +55,7 @@ def inputs_of(args: Any, kwargs: Any) -> Inputs:
     return Inputs(dims, strides, types, concrete, named)
 
 
-def _told(value: Any) -> tuple[Any, Any, str, str]:
+def _described(value: Any) -> tuple[Any, Any, str, str]:
     if isinstance(value, Tensor):
         value = value._array
     if isinstance(value, numpy.ndarray) or hasattr(value, "strides"):
@@ -66,7 +66,7 @@ def _told(value: Any) -> tuple[Any, Any, str, str]:
         return (), (), "Scalar", str(value)
     if isinstance(value, (tuple, list)) and value:
         if any(isinstance(each, (Tensor, numpy.ndarray)) for each in value):
-            dims, strides, _, _ = zip(*map(_told, value), strict=True)
+            dims, strides, _, _ = zip(*map(_described, value), strict=True)
             return tuple(dims), tuple(strides), "TensorList", ""
         if all(isinstance(each, (bool, int, float)) for each in value):
             return (), (), "ScalarList", str(list(value))

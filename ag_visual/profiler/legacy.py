@@ -17,17 +17,22 @@ from ag_visual.profiler.averages import FunctionEventAvg
 from ag_visual.profiler.collection import Collection
 from ag_visual.profiler.columns import Columns
 from ag_visual.profiler.event_lists import EventList
-from ag_visual.profiler.from_columns import Told, function_events, key_averages
+from ag_visual.profiler.from_columns import EventBuilder, function_events, key_averages
 
 F = TypeVar("F", bound=Callable[..., Any])
-_said: set[str] = set()
+_warned: set[str] = set()
 
 
-def said_once(what: str, why: str) -> None:
-    """Say, once in a process, that an argument changes nothing here."""
-    if what not in _said:
-        _said.add(what)
+def warn_once(what: str, why: str) -> None:
+    """Warn, once in a process, that an argument changes nothing here."""
+    if what not in _warned:
+        _warned.add(what)
         warn(f"{what} changes nothing here: {why}")
+
+
+def kineto_available() -> bool:
+    """Whether torch's own collector is there: never."""
+    return False
 
 
 class profile:
@@ -70,7 +75,7 @@ class profile:
         self._collection: Collection | None = None
         self._events: EventList | None = None
         self._older: list[Any] = []
-        self._told: Told | None = None
+        self._builder: EventBuilder | None = None
         if not enabled:
             return
         if use_cuda:
@@ -98,9 +103,9 @@ class profile:
         if post_processing_timeout_s is not None and post_processing_timeout_s < 0:
             raise ValueError("post_processing_timeout_s must be non-negative")
         if experimental_config is not None:
-            said_once("experimental_config", "it is about Kineto, which is not used.")
+            warn_once("experimental_config", "it is about Kineto, which is not used.")
         if activity_filters:
-            said_once("activity_filters", "all that runs on the CPU is collected.")
+            warn_once("activity_filters", "all that runs on the CPU is collected.")
 
     # A block ---------------------------------------------------------------------------------
 
@@ -140,7 +145,7 @@ class profile:
                 self._collection.stop()
         if self.acc_events and self._events is not None:
             self._older = list(self._events)
-        self._events = self._told = None
+        self._events = self._builder = None
         if self.acc_events:
             self._ensure_function_events()
         return False
@@ -164,10 +169,10 @@ class profile:
             raise AssertionError("Expected profiling results")
         return found.finish()
 
-    def _facts(self) -> Told:
-        if self._told is None:
-            self._told = Told(self.columns, self.use_device)
-        return self._told
+    def _event_builder(self) -> EventBuilder:
+        if self._builder is None:
+            self._builder = EventBuilder(self.columns, self.use_device)
+        return self._builder
 
     @property
     def _options(self) -> dict[str, bool]:
@@ -179,7 +184,7 @@ class profile:
     def _ensure_function_events(self) -> None:
         if self._events is None and self._ended():
             limit = self.post_processing_timeout_s
-            self._events = function_events(self._facts(), limit, **self._options)
+            self._events = function_events(self._event_builder(), limit, **self._options)
             self._events.extend(self._older)
             self._older = []
 
@@ -233,7 +238,7 @@ class profile:
         """Events of one name together: see `EventList.key_averages`."""
         whole = self._ended() and self.post_processing_timeout_s is None and not self.acc_events
         if whole and self._events is None and not group_by_stack_n:
-            return key_averages(self._facts(), group_by_input_shape, **self._options)
+            return key_averages(self._event_builder(), group_by_input_shape, **self._options)
         return self.function_events.key_averages(
             group_by_input_shape, group_by_stack_n, group_by_overload_name
         )
@@ -280,7 +285,7 @@ class profile:
 
 
 def _usable(device: str | None) -> str | None:
-    """A device whose times can be told, or None and a word why."""
+    """A device that can be timed, or None with a warning that says why."""
     if device is None:
         return None
     if device != "cuda":

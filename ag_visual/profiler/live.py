@@ -113,17 +113,17 @@ class Live:
         return labels[number] if number >= 0 else self._log.names[-1 - number]
 
     def _facts(self, numbers: list[int]) -> dict[str, Any]:
-        """What is said of a call beside its times, by the number of its facts."""
+        """What is known of a call beside its times, by the number of its facts."""
         stacks, inputs = self._details.stacks, self._details.inputs
         sites = [source.resolve(*(each[0] if each else (None, 0))) for each in list(stacks)]
-        told = lines(sites)
+        texts = lines(sites)
         found = {}
         for number in numbers:
             facts = self._log.facts[number]
             site = sites[facts.stack] if facts.stack >= 0 else None
             cell = None if site is None else site.cell_id
             found[str(number)] = {
-                "line": "" if site is None else told[facts.stack],
+                "line": "" if site is None else texts[facts.stack],
                 "cell": cell,
                 "execution": site.execution_count if site is not None and cell else None,
                 "at": site.line if site is not None and cell else 0,

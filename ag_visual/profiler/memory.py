@@ -24,7 +24,7 @@ CATEGORIES = (
 )
 """What a storage is: the last of those that were seen to be true of it."""
 OTHER, INPUT, TEMPORARY, ACTIVATION, GRADIENT, STATE, PARAMETER = range(len(CATEGORIES))
-_HELD = {"gradient": GRADIENT, "state": STATE, "parameter": PARAMETER}
+_HELD = {"data": INPUT, "gradient": GRADIENT, "state": STATE, "parameter": PARAMETER}
 _FIELDS = 5  # time, thread, storage, address, bytes
 
 
@@ -47,10 +47,18 @@ class Ledger:
         for array, tensor in _arrays(results):
             self._see(array, _category(tensor, TEMPORARY), end)
 
-    def held(self, what: str, tensors: Iterable[Any]) -> None:
-        """These are gradients of leaves, parameters, or an optimizer's."""
+    def arrived(self, gradients: Any) -> None:
+        """A node is given these: those that no op has made are sums of the engine's."""
+        for array, tensor in _arrays(gradients):
+            self._see(array, _category(tensor, TEMPORARY), perf_counter_ns())
+
+    def held(self, what: str, tensors: Iterable[Any], new: bool) -> None:
+        """These are gradients of leaves, parameters, an optimizer's, or made of data.
+
+        new: one that nobody has seen was allocated now, not before anybody looked.
+        """
         for array, _ in _arrays(tuple(tensors)):
-            self._see(array, _HELD[what], perf_counter_ns() if what != "parameter" else None)
+            self._see(array, _HELD[what], perf_counter_ns() if new else None)
 
     def close(self) -> None:
         self._open = False
@@ -75,6 +83,8 @@ class Ledger:
                 self._put((time, threading.get_ident(), number, address, size))
         else:
             number = known[0]
+            if category == TEMPORARY:
+                return  # a view of it, or it was written
         if category > self._category.get(number, OTHER):
             self._category[number] = category
 

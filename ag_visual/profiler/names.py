@@ -48,7 +48,7 @@ _TRANSPARENT = frozenset(
 )
 """Python functions in torch, too: what they call is seen, they are not."""
 SILENT = frozenset({"contiguous", "conj"})
-"""Composites that are not told where they give back what they were given."""
+"""Composites without a span where they return what they were given."""
 
 METHODS = {
     "item": "item",
@@ -86,6 +86,8 @@ _CREATION = (
 )
 FUNCTIONS = (*_CREATION, "fill_", "zero_", "histogramdd", "resize_as_")
 """Functions of the table that are neither ops nor composites."""
+OF_DATA = ("tensor", "as_tensor", "asarray", "from_numpy", "frombuffer", "from_dlpack")
+"""Functions of the table that make tensors of data: no ops, but what they make takes memory."""
 NEVER_RECORDED = frozenset(
     (
         "torch::autograd::AccumulateGrad",
@@ -98,8 +100,8 @@ NEVER_RECORDED = frozenset(
 
 def op_name(name: str, public: str) -> str:
     """The same of an op that is one of several of a public name."""
-    said = name if name in _ATEN else public.replace(".", "_")
-    return _RENAMED.get(said, said)
+    found = name if name in _ATEN else public.replace(".", "_")
+    return _RENAMED.get(found, found)
 
 
 def aten_of(name: str) -> str | None:

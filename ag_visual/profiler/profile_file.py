@@ -20,7 +20,7 @@ from ag_visual.profiler.memory import CATEGORIES
 FORMAT = "ag_visual-profile"
 VERSION = 1
 _LONGEST = 12
-"""Arguments of a call that are told."""
+"""The most arguments of a call that are written."""
 
 
 def write(path: Any, columns: Columns) -> None:
@@ -49,8 +49,8 @@ def encoded(columns: Columns) -> bytes:
             for site in sites
         ],
         "categories": CATEGORIES,
-        "spans": _told(columns.spans),
-        "memory": _told(columns.memory),
+        "spans": _table_header(columns.spans),
+        "memory": _table_header(columns.memory),
     }
     text = json.dumps(header).encode()
     parts = [f"{FORMAT} {VERSION} {len(text)}\n".encode(), text]
@@ -64,19 +64,19 @@ def lines(sites: Sequence[source.Site]) -> list[str]:
     named: dict[str, set[str]] = {}
     for site in sites:
         named.setdefault(os.path.basename(site.file), set()).add(site.file)
-    told = []
+    texts = []
     for site in sites:
         if site.kind == "cell":
             count = "" if site.execution_count is None else site.execution_count
-            told.append(f"In[{count}] line {site.line}")
+            texts.append(f"In[{count}] line {site.line}")
         else:
             name = os.path.basename(site.file)
             file = site.file if len(named[name]) > 1 else name
-            told.append(f"{file} line {site.line}" if site.line else "")
-    return told
+            texts.append(f"{file} line {site.line}" if site.line else "")
+    return texts
 
 
-def _told(table: Any) -> dict[str, Any]:
+def _table_header(table: Any) -> dict[str, Any]:
     columns = [[name, table.dtype[name].str] for name in table.dtype.names]
     return {"count": len(table), "columns": columns}
 
@@ -86,8 +86,8 @@ def inputs_text(inputs: Inputs) -> str:
     dims, types, concrete = (
         each[:_LONGEST] for each in (inputs.dims, inputs.types, inputs.concrete)
     )
-    told = []
+    texts = []
     for size, kind, value in zip(dims, types, concrete, strict=True):
         shape = json.dumps(size, separators=(",", ":")) if size else ""
-        told.append(value or f"{kind} {shape}".strip())
-    return ", ".join(told)
+        texts.append(value or f"{kind} {shape}".strip())
+    return ", ".join(texts)

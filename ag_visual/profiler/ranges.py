@@ -64,9 +64,9 @@ class _Emitter:
             self.begin(text, -1)
 
     def _end(self, label: int, thread: int) -> None:
-        """End the range of a span, and what is left open in it (nothing told of its end).
+        """End the range of a span, and what is left open in it (whose end nobody reported).
 
-        Ranges end in their own threads only: one whose end another thread tells goes on until that
+        Ranges end in their own threads only: one that another thread ends goes on until that
         around it ends.
         """
         around = self._open.get(thread)
@@ -107,7 +107,7 @@ def _bare(tensor: Tensor) -> bool:
 class _emit:
     """What emit_nvtx and emit_itt have in common.
 
-    Told as long as this object: an interrupt that drops it ends the block.
+    Called as long as this object lives: an interrupt that drops it ends the block.
     """
 
     called = ""
@@ -199,27 +199,33 @@ class emit_itt(_emit):
     called = "ITT"
 
     def _made(self) -> _Emitter:
-        try:
-            import ittapi
-        except ModuleNotFoundError:
-            raise _missing("emit_itt", "ittapi") from None
-        domain = ittapi.domain("PyTorch")
-        handles: dict[str, Any] = {}
-
-        def begin(text: str, _: int) -> None:
-            handle = handles.get(text)
-            if handle is None:
-                handle = handles[text] = ittapi.string_handle(text)
-            ittapi.task_begin(domain, handle)
-
-        def end() -> None:
-            ittapi.task_end(domain)
-
-        return _Emitter(begin, end, numbers=False, shapes=self.record_shapes)
+        begin, end = tasks("emit_itt")
+        return _Emitter(lambda text, _: begin(text), end, numbers=False, shapes=self.record_shapes)
 
     def __enter__(self) -> emit_itt | None:
         found: emit_itt | None = super().__enter__()
         return found
+
+
+def tasks(who: str) -> tuple[Callable[[str], None], Callable[[], None]]:
+    """What begins an ITT task of a name, and what ends the innermost one of the thread."""
+    try:
+        import ittapi
+    except ModuleNotFoundError:
+        raise _missing(who, "ittapi") from None
+    domain = ittapi.domain("PyTorch")
+
+    def begin(text: str) -> None:
+        handle = _handles.get(text)
+        if handle is None:
+            handle = _handles[text] = ittapi.string_handle(text)
+        ittapi.task_begin(domain, handle)
+
+    return begin, lambda: ittapi.task_end(domain)
+
+
+_handles: dict[str, Any] = {}
+"""What ITT calls each different text; it keeps them for the life of the process, too."""
 
 
 def _missing(who: str, package: str) -> ModuleNotFoundError:

@@ -28,7 +28,7 @@ SORTS: Final = {
 _NAME_WIDTH: Final = 55
 _SOURCE_WIDTH: Final = 75
 _CALLS: Final = 5
-"""Of a stack, the calls by which averages are told apart."""
+"""Of a stack, the calls by which averages differ."""
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -97,7 +97,7 @@ def _yours(stack: list[str]) -> list[str]:
 
 
 def _moved(found: profile, options: argparse.Namespace) -> Callable[[Any], int]:
-    """Bytes that an average moved; 0 where averages are told apart by their stacks."""
+    """Bytes that an average moved; 0 where averages are grouped by their stacks."""
     if options.stacks:
         return lambda average: 0
     columns = found.columns

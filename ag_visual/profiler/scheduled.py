@@ -91,7 +91,7 @@ class _KinetoProfile:
     def prepare_trace(self) -> None:
         """The next trace is a new one, unless events are accumulated."""
         if self.profiler is not None and not self.acc_events and not _cleared:
-            _cleared.add("said")
+            _cleared.add("warned")
             text = "Warning: Profiler clears events at the end of each cycle. Only events from the "
             text += "current cycle will be reported. To keep events across cycles, set "
             warn(f"{text}acc_events=True.")
@@ -224,9 +224,14 @@ def _parsed(activities: Activities | None) -> set[ProfilerActivity]:
         return supported_activities()
     found: set[ProfilerActivity] = set()
     for each in activities:
-        found |= set(each) if isinstance(each, dict) else {each}
-        if isinstance(each, dict) and any(each.values()):
-            legacy.said_once("a list of activity types", "all of a group is collected.")
+        if not isinstance(each, (ProfilerActivity, dict)):
+            raise TypeError(f"Expected ProfilerActivity or dict, got {type(each)}")
+        for activity in each if isinstance(each, dict) else (each,):
+            if activity in found:
+                raise ValueError(f"Activity {activity} specified more than once")
+            found.add(activity)
+        if isinstance(each, dict):
+            legacy.warn_once("a list of activity types", "all of a group is collected.")
     return found
 
 
@@ -337,8 +342,8 @@ class profile(_KinetoProfile):
         collects = before in (RECORD, SAVE)
         goes_on = before is RECORD and after in (RECORD, SAVE)
         if before in (WARMUP, RECORD) and (after is NONE or (before is RECORD and after is WARMUP)):
-            said = f"Incorrect schedule: {before.name} followed by {after.name}"
-            warn(said)
+            text = f"Incorrect schedule: {before.name} followed by {after.name}"
+            warn(text)
         if before is WARMUP and after in (NONE, None) and self._prepared:
             self.start_trace()
             self.stop_trace()

@@ -6,6 +6,7 @@ exchanged is their code (docs/notes/profiler).
 
 from __future__ import annotations
 
+import enum
 import functools
 import inspect
 import operator
@@ -50,22 +51,46 @@ def around(*args, **kwargs):
     if spans.made is not None: spans.made({given}, out, end)
     return out
 """
+_MAKE = """
+def around(*args, **kwargs):
+    run = '<run>'
+    instrument = '<instrument>'
+    out = run(*args, **kwargs)
+    spans = instrument.spans
+    if spans is not None and spans.held is not None:
+        kind = '<Tensor>'
+        spans.held("data", [each for each in args if isinstance(each, kind)], False)
+        spans.held("data", [out], True)
+    return out
+"""
 # In a file of the package by its name, so that it counts as none of the user's lines. Its texts
 # stand for constants of each function.
 
 
-def _code(skip: bool, silent: bool) -> CodeType:
+def _code(template: str, skip: bool = False, silent: bool = False) -> CodeType:
+    """skip: the first argument is the namespace. silent: no span where the result is given."""
     given = "args[1:]" if skip else "args"
     unless = f"if out is {given}[0]: return out" if silent else ""
-    code: CodeType = defined(_BEGIN.format(given=given, unless=unless), "around", {})[
-        "around"
-    ].__code__
+    text = template.replace("{given}", given).replace("{unless}", unless)
+    code: CodeType = defined(text, "around", {})["around"].__code__
     return code
 
 
-# Whether the first argument is the namespace of ops, as of a composite's body; whether nothing is
-# told where the result is what was given.
-_CODES = {each: _code(*each) for each in ((False, False), (True, False), (True, True))}
+class _Kind(enum.Enum):
+    """What a function is, and so which code is put around it."""
+
+    OP = 0
+    COMPOSITE = 1  # the body of one
+    SILENT = 2  # a composite that has no span where it returns what it was given
+    DATA = 3  # makes a tensor of data: no op, but memory
+
+
+_CODES = {
+    _Kind.OP: _code(_BEGIN),
+    _Kind.COMPOSITE: _code(_BEGIN, skip=True),
+    _Kind.SILENT: _code(_BEGIN, skip=True, silent=True),
+    _Kind.DATA: _code(_MAKE),
+}
 
 
 class _Around:
@@ -73,7 +98,7 @@ class _Around:
 
     __slots__ = ("code", "function", "label", "plain", "which")
 
-    def __init__(self, function: FunctionType, name: str, which: tuple[bool, bool]) -> None:
+    def __init__(self, function: FunctionType, name: str, which: _Kind) -> None:
         self.function = function
         self.label = label(f"aten::{name}", OP)
         self.which = which
@@ -161,7 +186,7 @@ def around(self, *args, **kwargs):
 
 
 def modules(on: bool) -> None:
-    """Whether modules tell when their forward ran."""
+    """Whether forwards of modules have spans."""
     call: Any = Module.__call__
     with _lock:
         if on and _Modules.code is None:
@@ -184,7 +209,7 @@ _lock = RLock()  # a profile that nobody has any more ends wherever it is found
 
 
 class _All:
-    """What has been told so far, and how much was declared then."""
+    """The functions that are known so far, and how much was declared then."""
 
     def __init__(self) -> None:
         self.known: dict[int, _Around] = {}
@@ -195,7 +220,7 @@ _all = _All()
 
 
 def install() -> None:
-    """Let every op tell when it ran."""
+    """Let every op write a span."""
     declared = len(table.ops) + len(table.composites) + len(table.functions)
     with _lock:
         if _all.declared != declared:
@@ -214,11 +239,11 @@ def remove() -> None:
             each.off()
 
 
-_Told = Iterator[tuple[FunctionType, str, tuple[bool, bool]]]
+_Named = Iterator[tuple[FunctionType, str, _Kind]]
 
 
-def _functions() -> _Told:
-    """Every function that is an op by torch's names: (function, name, which of _CODES)."""
+def _functions() -> _Named:
+    """Every function that is an op by torch's names, or makes tensors: (function, name, kind)."""
     for record in table.ops.values():
         name = names.op_name(record.name, record.public_name)
         yield from _plain(record.call, name)
@@ -226,29 +251,31 @@ def _functions() -> _Told:
             yield from _plain(record.write, f"{name}_")
     for key, body in table.composites.items():
         for function, name, _ in _plain(body, names.aten_of(key)):
-            yield function, name, (True, key in names.SILENT)
-    for key, said in names.METHODS.items():
+            yield function, name, _Kind.SILENT if key in names.SILENT else _Kind.COMPOSITE
+    for key, aten in names.METHODS.items():
         found = getattr(Tensor, key)
-        yield from _plain(found.fget if isinstance(found, property) else found, said)
+        yield from _plain(found.fget if isinstance(found, property) else found, aten)
     for sign, key in table.operators.items():
         for prefix in ("", "r", "i"):
             call = vars(Tensor).get(f"__{prefix}{sign}__")
-            # Others call what is told itself.
+            # Others call what has a span itself.
             if isinstance(call, FunctionType) and "finish" in call.__globals__:
-                said = names.op_name(key, key)
-                yield from _plain(call, f"{said}_" if prefix == "i" else said)
+                aten = names.op_name(key, key)
+                yield from _plain(call, f"{aten}_" if prefix == "i" else aten)
     for key in names.FUNCTIONS:
         yield from _plain(table.functions.get(key), key)
+    for key in names.OF_DATA:
+        yield from _plain(table.functions.get(key), key, _Kind.DATA)
     yield from _plain(pad_sequence, "pad_sequence")
 
 
-def _plain(function: Any, name: str | None) -> _Told:
+def _plain(function: Any, name: str | None, kind: _Kind = _Kind.OP) -> _Named:
     if name and isinstance(function, FunctionType):
-        yield function, name, (False, False)
+        yield function, name, kind
 
 
 class TimedNamespace:
-    """The ops on arrays of one library, each of which tells when it ran."""
+    """The ops on arrays of one library, each of which writes a span."""
 
     traced = False
     unobserved = False
@@ -263,8 +290,8 @@ class TimedNamespace:
             found: Callable[..., Any] = functools.partial(table.composites[name], self)
         else:
             record = table.ops.get(name)
-            said = names.op_name(name, name if record is None else record.public_name)
-            found = _timed(getattr(self._raw, name), said)
+            aten = names.op_name(name, name if record is None else record.public_name)
+            found = _timed(getattr(self._raw, name), aten)
         setattr(self, name, found)
         return found
 

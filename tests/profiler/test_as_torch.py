@@ -63,6 +63,26 @@ def test_one_call_is_told_as_torchs(text: str) -> None:
 
 
 @pytest.mark.oracle
+@pytest.mark.parametrize("name", ["mlp", "transformer_layer", "custom_function", "double_backward"])
+def test_nodes_have_the_shapes_of_the_gradients_that_they_are_given(name: str) -> None:
+    found = []
+    for t in (torch, ag):
+        t.manual_seed(0)
+        run = PROGRAMS[name](t)
+        run()
+        with importlib.import_module(f"{t.__name__}.autograd.profiler").profile(
+            record_shapes=True
+        ) as profile:
+            run()
+        nodes = [each for each in profile.function_events if each.sequence_nr >= 0]
+        nodes += [each for each in profile.function_events if "Accumulate" in each.name]
+        kept = [each for each in nodes if not each.name.startswith("aten::")]
+        found.append(sorted((each.name, str(each.input_shapes)) for each in kept))
+    assert found[0] == found[1]
+    assert len(found[0]) > 5
+
+
+@pytest.mark.oracle
 def test_what_no_graph_holds_has_no_sequence_number() -> None:
     found = []
     for t in (torch, ag):

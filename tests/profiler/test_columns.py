@@ -13,7 +13,7 @@ import ag_visual as ag
 from ag_visual.autograd.profiler import profile, record_function
 from ag_visual.events import instrument
 from ag_visual.events.spans import EVALUATE, NODE, OP
-from ag_visual.profiler import wrappers
+from ag_visual.profiler import collection, wrappers
 
 from .programs import PROGRAMS
 
@@ -220,6 +220,20 @@ def test_a_recording_goes_on_beside_a_profile() -> None:
     x.grad = None
     (x * 2).sum().backward()
     assert numpy.array_equal(x.grad.numpy(), [2, 2, 2])
+
+
+def test_what_a_span_costs_is_measured_for_what_is_collected(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(collection, "_overheads", {})
+    costs = iter((300, 9000))
+    monkeypatch.setattr(collection, "_measured", lambda: next(costs))
+    found = []
+    for stacks in (False, True, False):
+        with profile(with_stack=stacks) as each:
+            pass
+        found.append(each.columns.overhead)
+    assert found == [300, 9000, 300]
 
 
 def test_memory_of_a_thread_in_which_no_span_ran(tmp_path: Path) -> None:

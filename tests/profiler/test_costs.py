@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
+import numpy
 import pytest
 
 import ag_visual as ag
@@ -90,6 +91,56 @@ def test_the_peak_names_who_held_it() -> None:
     with profile() as found:
         pass
     assert peak(found.columns).size == 0
+
+
+def _made_in(columns: Any, category: str) -> set[str]:
+    """In which spans storages of a category were allocated; "": before the profile."""
+    memory = columns.memory
+    rows = memory[(memory["category"] == CATEGORIES.index(category)) & (memory["bytes"] > 0)]
+    early = rows["time"] == columns.start
+    assert (rows["span"][early] < 0).all()
+    names = [columns.names[columns.spans["name"][at]] for at in rows["span"][~early]]
+    return {*names, *[""] * bool(early.any())}
+
+
+def test_what_was_there_before_is_not_allocated_by_the_step() -> None:
+    net = ag.nn.Linear(64, 256)
+    optimizer = ag.optim.Adam(net.parameters())
+    x = ag.randn(16, 64)
+    found = []
+    for _ in range(2):  # gradients and the optimizer's state are there in the second one
+        with profile(profile_memory=True) as each:
+            net(x).sum().backward()
+            optimizer.step()
+        found.append(each.columns)
+    first, second = found
+    assert _made_in(first, "gradient") == {"torch::autograd::AccumulateGrad"}
+    assert _made_in(first, "optimiser state") == {"aten::zeros_like", "Optimizer.step#Adam.step"}
+    assert _made_in(second, "gradient") == _made_in(second, "optimiser state") == {""}
+    assert _made_in(second, "parameter") == {""}
+
+
+def test_what_comes_later_is_not_told_as_there_from_the_start() -> None:
+    x = ag.randn(1000, requires_grad=True)
+    table = ag.randn(50, 100)
+    with profile(profile_memory=True) as found:
+        for _ in range(3):
+            batch = ag.tensor([1.0] * 1000)  # of data: no op, but memory
+            (table[0] * 2).sum()  # a view of what was there
+            y = x * batch
+            (y.sin() + y.cos()).sum().backward()  # two gradients, which the engine adds
+    columns = found.columns
+    memory = columns.memory
+    early = memory[memory["time"] == columns.start]
+    sizes = sorted(zip(early["category"].tolist(), early["bytes"].tolist(), strict=True))
+    input_, parameter = CATEGORIES.index("input"), CATEGORIES.index("parameter")
+    assert sizes == [(input_, 20_000), (parameter, 4000)]
+    batches = memory[(memory["category"] == input_) & (memory["bytes"] == 4000)]
+    assert len(batches) == 3
+    assert (numpy.diff(batches["time"]) > 0).all()
+    live = numpy.cumsum(memory["bytes"])
+    assert live.max() < 60_000
+    assert _made_in(columns, "gradient") == {"MulBackward0"}
 
 
 PRODUCTS = ("mm", "addmm", "bmm", "baddbmm", "conv1d", "conv2d", "conv3d")

@@ -16,6 +16,7 @@ import pytest
 import ag_visual as ag
 from ag_visual.autograd import profiler
 from ag_visual.cuda import profiler as cuda_profiler
+from ag_visual.profiler import itt
 
 HERE = Path(__file__).parent
 VARIABLES = {"nvtx": "NVTX_INJECTION64_PATH", "itt": "INTEL_LIBITTNOTIFY64"}
@@ -99,6 +100,28 @@ def test_memory_is_flat(tool: tuple[str, Path]) -> None:
     assert int(grown.split()[2]) < 2000  # a text for each would be 30 MB
 
 
+OWN = """
+from ag_visual.profiler import itt
+assert itt.is_available()
+print(itt.range_push("outer"), itt.range_push("inner"), itt.range_pop())
+itt.mark("a moment")
+with itt.range("step {{}}", 3): pass
+print(itt.range_pop(), itt.range_pop())
+"""
+
+
+def test_tasks_of_the_users_own(tmp_path: Path) -> None:
+    library = tmp_path / "itt.so"
+    subprocess.run(["gcc", "-shared", "-fPIC", "-o", library, HERE / "itt_tool.c"], check=True)
+    seen = _run(OWN, ("itt", library))
+    # The tool writes what Python does not wait for: two streams, each in its order.
+    depths = ["0 1 1", "0 -1"]
+    assert [each for each in seen if each in depths] == depths
+    *tasks, end = [each for each in seen if each not in depths]
+    assert tasks == ["0 outer", "1 inner", "1 a moment", "1 step 3"]
+    assert end.startswith("depth 0, pushed 4,")
+
+
 @pytest.mark.parametrize(("tool_name", "package"), [("nvtx", "nvtx"), ("itt", "ittapi")])
 def test_a_missing_package_is_named(
     tool_name: str, package: str, monkeypatch: pytest.MonkeyPatch
@@ -109,6 +132,9 @@ def test_a_missing_package_is_named(
         emit().__enter__()
     with emit(enabled=False) as nothing:
         assert nothing is None
+    if package == "ittapi":
+        with pytest.raises(ModuleNotFoundError, match=r"itt needs the package ittapi"):
+            itt.mark("a moment")
 
 
 def test_only_one_at_a_time() -> None:

@@ -18,7 +18,7 @@ import { WatchMenu } from './watch_menu';
 /** Pixels to which the search shrinks. */
 const LEAST_SEARCH = 92;
 
-export function Toolbar(): ReactElement {
+export function Toolbar(): ReactElement | null {
   const presenter = useInspector();
   const comparing = useCell(presenter.comparing);
   const timed = useCell(presenter.timing.shown);
@@ -30,6 +30,7 @@ export function Toolbar(): ReactElement {
     ...(plain ? playerItems(presenter) : []),
     ...(plain ? viewItems(presenter) : [])
   ];
+  if (items.length === 0 && !searching) return null;
   return (
     <div className="agv-bar" role="toolbar" aria-label="Inspector">
       <ToolRow

@@ -151,7 +151,8 @@ function paintRuler(ctx: CanvasRenderingContext2D, frame: TimeFrame, step: numbe
   ctx.font = `11px ${colours.font}`;
   eachTick(frame, step, (x, time) => {
     ctx.fillRect(x, bottom - 6, 1, 5);
-    ctx.fillText(time === 0 ? '0' : momentText(time, step), x + 4, bottom - 8);
+    const text = time === 0 ? '0' : momentText(time, step);
+    if (x + 4 + ctx.measureText(text).width <= width) ctx.fillText(text, x + 4, bottom - 8);
   });
 }
 
@@ -447,24 +448,29 @@ function paintCurve(
   curve: Staircase,
   top: number
 ): void {
-  const { colours, width, window } = frame;
+  const { colours, profile, width, window } = frame;
   const perPixel = (window.to - window.from) / width;
+  // Beside the profile nobody knows what was held.
+  const first = Math.max(0, Math.floor(xOf(frame, profile.from)));
+  const last = Math.min(width, Math.ceil(xOf(frame, profile.to)));
   const most = Math.max(1, curve.curve.peak);
   const bottom = top + CURVE - 4;
   const high = CURVE - 22;
   ctx.beginPath();
-  ctx.moveTo(0, bottom);
-  let step = curve.after(window.from);
-  for (let x = 0; x < width; x++) {
+  ctx.moveTo(first, bottom);
+  let step = curve.after(window.from + first * perPixel);
+  for (let x = first; x < last; x++) {
     const next = curve.after(window.from + (x + 1) * perPixel);
     const y = bottom - (curve.peak(step, next) / most) * high;
     step = next;
     ctx.lineTo(x, y);
     ctx.lineTo(x + 1, y);
   }
-  ctx.lineTo(width, bottom);
-  ctx.fillStyle = colours.hues[3].fill;
-  ctx.fill();
+  if (last > first) {
+    ctx.lineTo(last, bottom);
+    ctx.fillStyle = colours.hues[3].fill;
+    ctx.fill();
+  }
   ctx.fillStyle = colours.line;
   ctx.fillRect(0, top + CURVE - 1, width, 1);
   ctx.fillStyle = colours.ink2;

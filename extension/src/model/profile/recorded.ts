@@ -57,11 +57,11 @@ export function profileOfRecording(store: Store, most = Infinity): Profile | nul
   }
   const ran = new Map<number, number>();
   const since = firstRun > 0 ? runs.at.t0[firstRun] : -Infinity;
-  for (const { task, t, end, ended, thread } of tasks.values()) {
+  for (const { task, number, t, end, ended, thread } of tasks.values()) {
     if (end < since) continue;
     const last = ended === 'no' ? store.now : end;
     const more = { seq: -1, runsBackward: false, note: -1, line: -1 };
-    const name = names.row(`backward ${task}`);
+    const name = names.row(`backward ${number}`);
     const track = trackOf('ran', thread);
     ran.set(task, track);
     const [start, stop] = [ns(t), ns(Math.max(t, last))];

@@ -111,7 +111,7 @@ function Row({ open: { profile }, held, kinds, linked }: RowProps): ReactElement
   const { timing } = useInspector();
   const { row, line, kind, bytes, count, until } = held;
   const name = row < 0 ? '' : (profile.names[held.name] ?? '(no name)');
-  const gone = until === Infinity ? 'not in this profile' : lengthText(until - profile.from);
+  const gone = until === Infinity ? 'later' : lengthText(until - profile.from);
   const node = row >= 0 && timing.nodeOf(row) !== null;
   return (
     <tr>

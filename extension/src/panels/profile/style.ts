@@ -67,8 +67,10 @@ export const TIME_CSS = `
 .agv-root .agv-timing-table th, .agv-root .agv-timing-table td { text-align: right;
   padding: 2px 6px; border-bottom: 1px solid var(--agv-line); font-weight: 400;
   white-space: nowrap; max-width: none; }
-.agv-root .agv-timing-table th:first-child { text-align: left; padding-left: 0; max-width: 260px;
-  overflow: hidden; text-overflow: ellipsis; }
+.agv-root .agv-timing-table th:first-child { text-align: left; padding-left: 0;
+  width: 100%; min-width: 120px; max-width: 0; overflow: hidden; text-overflow: ellipsis; }
+.agv-root .agv-timing-table th .agv-link { max-width: 100%; overflow: hidden;
+  text-overflow: ellipsis; vertical-align: bottom; }
 .agv-root .agv-timing-table thead button { border: 0; background: none; padding: 0;
   font-weight: 600; color: var(--agv-ink2); }
 .agv-root .agv-timing-table i { display: inline-block; width: 8px; height: 8px; margin-right: 6px;

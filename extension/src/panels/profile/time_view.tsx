@@ -285,6 +285,8 @@ function Timed({ open, wheel }: { open: OpenProfile; wheel: string }): ReactElem
       choose: (chosen, done) => {
         timing.drawing.set(!done);
         timing.span.set(chosen);
+        // What was asked last is answered first.
+        if (chosen) timing.moment.set(null);
       },
       open: row => {
         const { start, end } = shown.current.profile;
@@ -331,6 +333,7 @@ function Timed({ open, wheel }: { open: OpenProfile; wheel: string }): ReactElem
         role="application"
         tabIndex={0}
         data-agv-keys="time"
+        onKeyDown={() => setHover(null)}
         aria-label={
           'Timeline: W and S zoom, A and D move, arrow keys go from slice to slice, ' +
           'question mark lists all keys. The table below has the same sums.'
