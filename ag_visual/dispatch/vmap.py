@@ -254,7 +254,7 @@ def folded(*names: str, sizes: tuple[str, ...] = (), least: int = 0) -> Rule:
     return rule
 
 
-def whole(batch: Batch) -> Any:
+def all_stacked(batch: Batch) -> Any:
     """Ops that want every input with the batch in front, as those that do not broadcast."""
     return batch.run(**{n: batch.full(n) for n in batch.tensors})
 

@@ -70,7 +70,7 @@ def test_a_graph_and_itself_do_not_differ():
     found = ag.compare(recorded({}))
     assert list(found) == []
     assert found.same
-    assert found.summary == "No difference in 10 nodes; gradients alike."
+    assert found.summary == "No difference in 10 nodes; gradients match."
     assert repr(found) == found.summary
 
 

@@ -156,6 +156,9 @@ def check(nest: list[tuple[str, list[str]]], *, requires_grad: bool) -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             expected = saw(program, torch)
+        if "ZeroTensors are immutable" in str(expected):  # listed in docs/guide/differences.md
+            assert "Error" not in str(seen)
+            return
         close(seen, expected)
 
 

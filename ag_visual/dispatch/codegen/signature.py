@@ -124,9 +124,9 @@ def kernel_part(
 ) -> None:
     """`r`, the kernel's result, or what it refuses in the words of the reference path.
 
-    That runs itself where it asks `check` first, and where floating-point warnings are errors: when
-    the exception is over, which is no context of what it says. narrow: of 16-bit floats, whose
-    dtype is `d`.
+    That path asks `check` first: so does this, when the exception is over, which is then no context
+    of what it says. Where floating-point warnings are errors it runs itself. narrow: of 16-bit
+    floats, whose dtype is `d`.
     """
     given = _wide(op, lines) if narrow else arrays_of(op)
     called = kernel_call(op, scope, given)
@@ -137,16 +137,28 @@ def kernel_part(
         lines.add(2, f"r = narrowed({called}, d)")
     else:
         lines.add(1, f"try: r = {called}")
+    scope.update(op=op, kernel_error=interpreted.kernel_error)
+    failure = f"kernel_error(op, ({', '.join(f'a_{p}' for p in op.inputs)},), error)"
     if op.check is None:
-        scope.update(op=op, kernel_error=interpreted.kernel_error)
-        arrays = ", ".join(f"a_{p}" for p in op.inputs)
         lines.add(1, "except RuntimeError: raise")
-        lines.add(1, "except (ValueError, IndexError) as error:")
-        lines.add(2, f"raise kernel_error(op, ({arrays},), error) from None")
-    lines.add(1, "except Exception: r = None")
+        lines.add(1, f"except (ValueError, IndexError) as error: raise {failure} from None")
+        lines.add(1, "except Exception: r = None")
+    else:
+        lines.add(1, "except RuntimeError as error: r, failed = None, error")
+        lines.add(1, f"except (ValueError, IndexError) as error: r, failed = None, {failure}")
+        lines.add(1, "except Exception: r = failed = None")
     if narrow:
         lines.add(1, "finally: errors.set(numpy_errors)")
-    lines.add(1, f"if r is None: {slow}")
+    if op.check is None:
+        lines.add(1, f"if r is None: {slow}")
+        return
+    scope["check_given"] = op.check
+    lines.add(1, "if r is None:")
+    lines.add(2, "try:")
+    lines.add(3, f"if failed is None: {slow}")
+    lines.add(3, f"check_given({', '.join(op.params)})")
+    lines.add(3, "raise failed")
+    lines.add(2, "finally: failed = None  # it would hold this frame, and this frame it")
 
 
 def _wide(op: Op, lines: Writer) -> list[str]:

@@ -49,8 +49,8 @@ def _stub(*args: Any, **kwargs: Any) -> Any:
     try:
         return function(*args, **kwargs)
     except BaseException as error:
-        here = error.__traceback__
-        error.__traceback__ = here and here.tb_next
+        # (In a local variable the traceback would hold this frame, and this frame it.)
+        error.__traceback__ = error.__traceback__ and error.__traceback__.tb_next
         raise
 
 

@@ -197,7 +197,7 @@ class Comparison:
 
     def _loudest_text(self) -> str:
         if self._loudest is None:
-            return "gradients alike"
+            return "gradients match"
         _, part, (before, after) = self._loudest
         sound = before > 0 and after >= 0 and is_finite(before) and is_finite(after)
         how = factor_text(after / before) if sound else "from or to NaN, inf or nothing"

@@ -39,7 +39,7 @@ class Absence:
 
 
 @dataclass(frozen=True, slots=True)
-class Left:
+class DetachedInput:
     """A value that had left a graph when the backward's graph took it.
 
     of: the numbers of parameters that it came from; None where nobody knows them any more.
@@ -65,7 +65,7 @@ class Reasons:
     Modules of one class, and a variable of the callers, are read once.
     """
 
-    def __init__(self, breaks: Sequence[Left], codes: Sequence[CodeType] = ()) -> None:
+    def __init__(self, breaks: Sequence[DetachedInput], codes: Sequence[CodeType] = ()) -> None:
         self.breaks = breaks
         self.codes = codes
         self._read: dict[tuple[type, str], list[GraphBreak] | Unused] = {}
@@ -75,7 +75,7 @@ class Reasons:
         """Why the parameter of this number and name got none; owners: the innermost first."""
         for graph_break in self.breaks:
             if graph_break.of is not None and number in graph_break.of:
-                return _left(name, graph_break)
+                return _detached(name, graph_break)
         found = [self._in_forward(owner) for owner in owners]
         for breaks in found:
             if isinstance(breaks, Unused):
@@ -86,7 +86,7 @@ class Reasons:
             if graph_break.open and _speaks_of(
                 graph_break.site, name, zip(owners, found, strict=True)
             ):
-                return _left(name, graph_break)
+                return _detached(name, graph_break)
         unused = next((each for each in found if isinstance(each, Unused)), None)
         if unused is not None:
             where = f" ({unused.site.where})" if unused.site.line else ""
@@ -126,7 +126,7 @@ def _quoted(name: str) -> str:
     return f"`{name}`" if name else "it"
 
 
-def _left(name: str, graph_break: Left) -> Absence:
+def _detached(name: str, graph_break: DetachedInput) -> Absence:
     reason = break_reason(f"what {_quoted(name)} computes", graph_break.kind, graph_break.site)
     return Absence(graph_break.kind, reason.text, graph_break.site, reason.repair)
 

@@ -36,7 +36,7 @@ from ag_visual.events.live import LiveBackward, LiveNode
 from ag_visual.events.log import Event
 from ag_visual.observe.diagnose.explain import BREAK_KINDS, left_inputs
 from ag_visual.observe.diagnose.forward_breaks import Owner, owners_of
-from ag_visual.observe.diagnose.no_gradient import FROZEN, Absence, Left, Reasons
+from ag_visual.observe.diagnose.no_gradient import FROZEN, Absence, DetachedInput, Reasons
 from ag_visual.observe.record.graph import walk
 
 WEIGHT_SECONDS: Final = 0.25
@@ -108,7 +108,7 @@ class _Pass:
     task: int
     t: int
     missing: list[tuple[Fact, list[Owner]]]
-    breaks: list[Left]
+    breaks: list[DetachedInput]
     codes: list[CodeType]
 
 
@@ -299,7 +299,7 @@ class Parameters:
 
     # Reasons ---------------------------------------------------------------------------------
 
-    def _seen_breaks(self, task: LiveBackward, frame: FrameType | None) -> list[Left]:
+    def _seen_breaks(self, task: LiveBackward, frame: FrameType | None) -> list[DetachedInput]:
         """Values among what nodes saved, and the user's variables, that had left a graph."""
         found = [origin for _, origin in left_inputs(task.counts)]
         for scope in scopes_of(frame):
@@ -314,7 +314,7 @@ class Parameters:
             graph = rest[0]() if rest and rest[0] is not None else None
             of = None if graph is None else self._below(graph)
             if kind in BREAK_KINDS:
-                breaks.append(Left(kind, source.resolve_call_site(call_site), of))
+                breaks.append(DetachedInput(kind, source.resolve_call_site(call_site), of))
         return breaks
 
     def _below(self, node: LiveNode) -> frozenset[int]:
@@ -324,14 +324,14 @@ class Parameters:
 
     def _recorded_breaks(
         self, task: LiveBackward, node: Callable[[int], LiveNode | None]
-    ) -> Iterator[Left]:
+    ) -> Iterator[DetachedInput]:
         """Inputs of the backward's nodes that had left a graph, as far as somebody listened."""
         seqs = {each.seq for each in task.counts}
         for _, _, _, seq, _, kind, code, lasti, maker, _ in self._breaks:
             if seq in seqs and kind in BREAK_KINDS:
                 made = node(maker) if maker >= 0 else None
                 of = None if made is None else self._below(made)
-                yield Left(kind, source.resolve(code, lasti), of)
+                yield DetachedInput(kind, source.resolve(code, lasti), of)
 
     def _explained(self, done: _Pass) -> Iterator[Missing]:
         reasons = Reasons(done.breaks, done.codes)

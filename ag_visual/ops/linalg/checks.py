@@ -28,11 +28,6 @@ def composed(
 # Batches ------------------------------------------------------------------------------------------
 
 
-def whole(batch: Batch):
-    """Every input with the batch in front: for ops whose inputs do not broadcast."""
-    return batch.run(**{name: batch.full(name) for name in batch.tensors})
-
-
 def completed(rule: Rule) -> Rule:
     """A rule whose op gives an empty vector for what was not asked for."""
     return lambda batch: asked_for(batch, rule(batch))

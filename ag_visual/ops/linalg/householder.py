@@ -8,8 +8,8 @@ from ag_visual.arrays.kernels import lapack
 from ag_visual.dispatch.families import not_differentiable
 from ag_visual.dispatch.record import ErrorSample, Sample
 from ag_visual.dispatch.table import composite, op
-from ag_visual.dispatch.vmap import leading
-from ag_visual.ops.linalg.checks import adjoint, check_kind, column, columns, conj, product, whole
+from ag_visual.dispatch.vmap import all_stacked, leading
+from ag_visual.ops.linalg.checks import adjoint, check_kind, column, columns, conj, product
 
 
 def _check_reflectors(name: str, input, tau) -> None:
@@ -131,7 +131,7 @@ op(
     also_saves=("result",),
     holomorphic=False,
     public=False,
-    batch=whole,
+    batch=all_stacked,
     samples=lambda make: [
         Sample((make(shape), make((*shape[:-2], k))))
         for shape, k in (((3, 3), 3), ((4, 2), 2), ((4, 3), 2), ((2, 3, 2), 2), ((0, 3, 2), 2))
@@ -246,7 +246,7 @@ op(
     vjp={("self", "input2", "input3"): _ormqr_rule},
     also_saves=("result",),
     holomorphic=False,
-    batch=whole,
+    batch=all_stacked,
     samples=_ormqr_samples,
     errors=lambda make: [
         ErrorSample((make((3, 2)), make((2,)), make((2, 2))), RuntimeError, "must be equal to")

@@ -13,7 +13,7 @@ import numpy
 from ag_visual.arrays.kernels import lapack
 from ag_visual.dispatch.record import ROWS, ErrorSample, Sample
 from ag_visual.dispatch.table import composite, named_tuple, op
-from ag_visual.dispatch.vmap import leading
+from ag_visual.dispatch.vmap import all_stacked, leading
 from ag_visual.ops.linalg.checks import (
     check_info,
     check_matrix,
@@ -26,7 +26,6 @@ from ag_visual.ops.linalg.checks import (
     rows,
     triangular,
     turned,
-    whole,
 )
 
 
@@ -272,7 +271,7 @@ op(
     differentiable=(1, 2),
     layout=ROWS,
     method=False,
-    batch=completed(whole),
+    batch=completed(all_stacked),
     samples=lambda make: [
         Sample(lapack.lu_factor(numpy, _shifted(make, shape))[:2])
         for shape in ((3, 3), (4, 2), (2, 4), (2, 2, 2), (0, 0))

@@ -12,7 +12,7 @@ from typing import Any
 from ag_visual.arrays.kernels import lapack
 from ag_visual.dispatch.record import ROWS, ErrorSample, Sample
 from ag_visual.dispatch.table import named_tuple, op
-from ag_visual.dispatch.vmap import Batch, leading
+from ag_visual.dispatch.vmap import Batch, all_stacked, leading
 from ag_visual.errors import LinAlgError
 from ag_visual.ops.linalg.checks import (
     check_info,
@@ -22,7 +22,6 @@ from ag_visual.ops.linalg.checks import (
     composed,
     product,
     turned,
-    whole,
 )
 
 
@@ -179,7 +178,7 @@ op(
     jvp={"self": _triangular_solve_right, "A": _triangular_solve_move},
     outputs=("solution", "cloned_coefficient"),
     also_saves=("self",),
-    batch=whole,
+    batch=all_stacked,
     samples=lambda make: [
         Sample((make((3, 2)), regular(make, (3, 3)))),
         Sample((make((3, 2)), regular(make, (3, 3)), False, True)),

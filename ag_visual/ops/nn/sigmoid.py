@@ -141,7 +141,7 @@ op(
     opmath=True,
     rounding=ONCE,
     public=False,
-    batch=vmap.whole,
+    batch=vmap.all_stacked,
     samples=lambda make: [_with_buffer(make((3, 4)), make((3, 4)))],
     real_only=True,
     formula=lambda F, grad_output, self: grad_output * F.sigmoid(-self),

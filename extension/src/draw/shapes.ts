@@ -12,6 +12,11 @@ export function pill(
   ctx.roundRect(x, y, w, h, Math.min(r, w / 2, h / 2));
 }
 
+/** How far a curve goes straight on at its ends, of which one is `way` behind the other. */
+function bendOf(way: number): number {
+  return Math.min(Math.max(Math.abs(way) / 2, 10), 90) * (way < 0 ? -1 : 1);
+}
+
 /**
  * An S-curve that leaves and arrives vertically; a straight line where both ends are in one column.
  */
@@ -27,7 +32,7 @@ export function verticalCurve(
     ctx.lineTo(x1, y1);
     return;
   }
-  const bend = Math.min(Math.max(Math.abs(y1 - y0) / 2, 10), 90) * (y1 < y0 ? -1 : 1);
+  const bend = bendOf(y1 - y0);
   ctx.bezierCurveTo(x0, y0 + bend, x1, y1 - bend, x1, y1);
 }
 
@@ -44,7 +49,7 @@ export function levelCurve(
     ctx.lineTo(x1, y1);
     return;
   }
-  const bend = Math.min(Math.max(Math.abs(x1 - x0) / 2, 10), 90) * (x1 < x0 ? -1 : 1);
+  const bend = bendOf(x1 - x0);
   ctx.bezierCurveTo(x0 + bend, y0, x1 - bend, y1, x1, y1);
 }
 

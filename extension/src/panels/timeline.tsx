@@ -2,7 +2,7 @@
 // moment.
 
 import type { ReactElement } from 'react';
-import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'react';
+import { useLayoutEffect, useMemo, useRef } from 'react';
 import { oneLine } from '../protocol/text';
 import { countText, durationText, numberText, placeText, plural } from '../model/format';
 import type { InspectorModel } from '../model/inspector';
@@ -25,6 +25,7 @@ import { FirstOf, HeightSwitch, PassBars } from './pass_bars';
 import { useCell, useInspector } from './presenter';
 import { SourceLink } from './source_link';
 import { statusOf } from './status';
+import { useWidth } from './use_width';
 
 /** The node that a position of the axis stands for: the one created or run just before it. */
 function seqAt(model: InspectorModel, position: number): number | null {
@@ -179,19 +180,9 @@ export function Timeline(): ReactElement {
   const presenter = useInspector();
   const { model } = presenter;
   const theme = useCell(presenter.theme);
-  const area = useRef<HTMLDivElement>(null);
+  const [area, width] = useWidth();
   const canvas = useRef<HTMLCanvasElement>(null);
-  const [width, setWidth] = useState(0);
   const pressed = useRef(NaN);
-  useEffect(() => {
-    const element = area.current;
-    if (!element) {
-      return undefined;
-    }
-    const observer = new ResizeObserver(() => setWidth(element.clientWidth));
-    observer.observe(element);
-    return () => observer.disconnect();
-  }, []);
 
   const { axis, states, graph, cursor, selected, store } = model;
   const hidesComing = presenter.teaching.predictor.hidesComing;

@@ -1,31 +1,15 @@
 // Values as a heat map or a histogram on a canvas, each with its words for those who do not see it.
 
 import type { ReactElement } from 'react';
-import { useEffect, useRef, useState } from 'react';
+import { useEffect, useRef } from 'react';
 import type { Histogram, Picture, Values } from '../protocol/schema';
 import { numberText, plural } from '../model/format';
 import { readPalette } from '../draw/palette';
 import { fillHeight, heatSize, paintHeat, paintHistogram, prepare } from '../draw/value_painter';
 import { useCell, usePresenter } from './presenter';
+import { useWidth } from './use_width';
 
 const HISTOGRAM_HEIGHT = 46;
-
-/** Width of an element, kept up to date. */
-function useWidth(): [React.RefObject<HTMLDivElement>, number] {
-  const ref = useRef<HTMLDivElement>(null);
-  const [width, setWidth] = useState(0);
-  useEffect(() => {
-    const element = ref.current;
-    if (!element) {
-      return undefined;
-    }
-    const observer = new ResizeObserver(() => setWidth(element.clientWidth));
-    observer.observe(element);
-    setWidth(element.clientWidth);
-    return () => observer.disconnect();
-  }, []);
-  return [ref, width];
-}
 
 /** 'between −0.003 and 0.0027, mean 0.0001, 12 % zero' */
 export function summaryText(values: Values): string {

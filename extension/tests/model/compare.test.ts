@@ -160,7 +160,7 @@ describe('compare', () => {
       const found = compared(recording, recording);
       expect(found.differences).toEqual([]);
       expect(found.nodes).toMatchObject({ added: 0, removed: 0, changed: 0 });
-      expect(found.summary).toMatch(/^No difference in [\d,]+ nodes?; gradients alike\.$/);
+      expect(found.summary).toMatch(/^No difference in [\d,]+ nodes?; gradients match\.$/);
     }
   });
 

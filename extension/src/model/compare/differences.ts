@@ -367,7 +367,7 @@ function countsText(nodes: Counts, leaves: Counts): string {
 
 function loudestText(loudest: Comparison['loudest']): string {
   if (!loudest) {
-    return 'gradients alike';
+    return 'gradients match';
   }
   const { title, site, ratio } = loudest;
   const place = site ? `, ${placeText(site)}` : '';

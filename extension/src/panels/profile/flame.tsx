@@ -11,6 +11,7 @@ import { FLAME_ROW, flameBoxes, paintFlame } from '../../draw/profile/flame_pain
 import { lengthText } from '../../draw/profile/view';
 import { prepare } from '../../draw/value_painter';
 import { useCell, usePresenter } from '../presenter';
+import { useWidth } from '../use_width';
 import type { OpenProfile } from './timing';
 
 const MOST_DEPTH = 40;
@@ -24,23 +25,12 @@ export function Flame({ open: { profile }, root }: FlameProps): ReactElement {
   const presenter = usePresenter();
   const { timing } = presenter;
   const theme = useCell(presenter.theme);
-  const area = useRef<HTMLDivElement>(null);
+  const [area, width] = useWidth();
   const canvas = useRef<HTMLCanvasElement>(null);
   const boxes = useRef<Box[]>([]);
-  const [width, setWidth] = useState(0);
   const [path, setPath] = useState<Call[]>([]);
   const [over, setOver] = useState<Call | null>(null);
   useEffect(() => setPath([]), [root]);
-  useEffect(() => {
-    const element = area.current;
-    if (!element) {
-      return undefined;
-    }
-    const observer = new ResizeObserver(() => setWidth(element.clientWidth));
-    observer.observe(element);
-    setWidth(element.clientWidth);
-    return () => observer.disconnect();
-  }, []);
   const top = path[path.length - 1] ?? root;
   useLayoutEffect(() => {
     const [element, host] = [canvas.current, area.current];
