@@ -395,7 +395,10 @@ class TorchNode:
                 return None
             if torch._C._functorch.is_functorch_wrapped_tensor(variable):
                 return None  # of a level of torch.func: once it has ended, nothing can be asked
-            edge = leaving_grad_mode(torch.autograd.graph.get_gradient_edge, variable)
+            try:
+                edge = leaving_grad_mode(torch.autograd.graph.get_gradient_edge, variable)
+            except RuntimeError:  # torch finds none of compressed sparse leaves: it takes a view
+                return None
             function = edge.node
             return function if function.metadata.get(KEY) is self else None
         if self.unwired:

@@ -6,7 +6,9 @@ numbers put back afterwards, and nothing of it is recorded. What can be run agai
 
 from __future__ import annotations
 
+import cmath
 import ctypes
+import math
 import random
 import sys
 import threading
@@ -40,6 +42,7 @@ SECONDS: Final = 4.0
 # Relative differences that rounding explains, by bytes of the node's dtype (of one part).
 _LOOSE: Final = {8: 1e-5, 4: 1e-3, 2: 3e-2}
 _KINK: Final = 1e-3
+_POLE: Final = 0.5
 
 T = TypeVar("T")
 
@@ -202,8 +205,12 @@ def _checked(node: Node | Runnable, elements: int, stopped: threading.Event) -> 
             )
         with _unnoticed():
             how = again(node) if isinstance(node, Node) else again_live(node)
-            compared = _compare(how, _Limits(elements, stopped))
-            return NodeCheck(node.name(), node.seq, list(compared))
+            compared = list(_compare(how, _Limits(elements, stopped)))
+        nowhere = any(one.non_smooth for one in compared) and not any(
+            one.compared for one in compared
+        )
+        why_not = "its forward has no slope at any of the places that were tried" if nowhere else ""
+        return NodeCheck(node.name(), node.seq, compared, why_not)
     except CannotCheckError as error:
         return NodeCheck(node.name(), node.seq, why_not=str(error))
     except Exception as error:  # the user's own forward or backward
@@ -385,19 +392,25 @@ def _one(
     shape = tuple(array.shape)
     step = 1.0 if how.linear else 1e-2 if narrow else float(np.finfo(np.float64).eps) ** (1 / 3)
 
-    def loss(index: tuple[int, ...], by: complex) -> float:
+    def outputs(index: tuple[int, ...], by: complex) -> list[Any]:
         changed = array.copy()
         changed[index] += by
         with _same_numbers():
-            outputs = how.run(how.inputs | {name: changed})
+            return how.run(how.inputs | {name: changed})
+
+    def rise(index: tuple[int, ...], to: complex, since: complex) -> float:
+        """How much larger the loss is at one place than at another."""
         total = 0.0
-        for g, output in zip(gs, outputs, strict=True):
+        for g, after, before in zip(gs, outputs(index, to), outputs(index, since), strict=True):
             if g is not None:
-                total += float(np.sum(np.real(np.conj(on_host(g)) * on_host(output))))
+                after, before = on_host(after), on_host(before)
+                with np.errstate(invalid="ignore"):
+                    moved = np.where(after == before, 0.0, after - before)  # infinite ones, too
+                total += float(np.sum(np.real(np.conj(on_host(g)) * moved)))
         return total
 
     def slope(index: tuple[int, ...], h: float, unit: complex) -> float:
-        return (loss(index, h * unit) - loss(index, -h * unit)) / (2 * h)
+        return rise(index, h * unit, -h * unit) / (2 * h)
 
     compared: list[Compared] = []
     non_smooth = 0
@@ -406,12 +419,18 @@ def _one(
         if limits.reached(bool(compared or non_smooth)):
             break
         index = tuple(int(i) for i in np.unravel_index(flat, shape)) if shape else ()
-        h = step * max(1.0, abs(complex(on_host(array)[index])))
+        size = abs(complex(on_host(array)[index]))
+        if not math.isfinite(size):
+            non_smooth += 1
+            continue
+        h = step * max(1.0, size)
         found = complex(slope(index, h, 1.0))
         if array.dtype.kind == "c":
             found += 1j * slope(index, h, 1j)
         one = Compared(index, complex(gradient[index]), found)
-        if one.apart > _allowed(one, loose, scale) and _is_non_smooth(loss, index, h, found, loose):
+        if not cmath.isfinite(found) or (
+            one.apart > _allowed(one, loose, scale) and _is_non_smooth(rise, index, h, loose)
+        ):
             non_smooth += 1
             continue
         compared.append(one)
@@ -439,16 +458,19 @@ def _allowed(one: Compared, loose: float, scale: float) -> float:
 
 
 def _is_non_smooth(
-    loss: Callable[[tuple[int, ...], complex], float],
+    rise: Callable[[tuple[int, ...], complex, complex], float],
     index: tuple[int, ...],
     h: float,
-    slope: complex,
     loose: float,
 ) -> bool:
-    """Do the slopes on both sides of the place differ, as at the edge of relu?"""
-    up, here, down = loss(index, h), loss(index, 0.0), loss(index, -h)
-    right, left = (up - here) / h, (here - down) / h
-    return abs(right - left) > max(_KINK, loose) * max(abs(right), abs(left), 1e-9)
+    """Do the slopes on both sides of the place differ, as at the edge of relu, or those over other
+    distances, as at a pole?
+    """
+    right, left = rise(index, h, 0.0) / h, rise(index, 0.0, -h) / h
+    if abs(right - left) > max(_KINK, loose) * max(abs(right), abs(left), 1e-9):
+        return True
+    near, far = rise(index, h, -h) / (2 * h), rise(index, 2 * h, -2 * h) / (4 * h)
+    return abs(near - far) > _POLE * max(abs(near), abs(far), 1e-9)
 
 
 def _places(gradient: Any, elements: int, chance: Any) -> list[int]:

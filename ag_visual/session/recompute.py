@@ -28,6 +28,7 @@ from ag_visual.dispatch.table import raw
 from ag_visual.events.live import LiveNode, many_at_once
 from ag_visual.observe.record import node_view
 from ag_visual.observe.record.node_view import edges_by_name, meta_of
+from ag_visual.ops.tensor.random import no_gradient
 
 DEEPEST: Final = 200
 """Nodes below a node that are computed again at most to find one of its inputs."""
@@ -101,6 +102,7 @@ def wide(value: Any) -> Any:
 
 def _of_op(node: OpNode) -> Again:
     op = node.op
+    check_slope(op)
     kept = {name: saved_value(node, name) for name in op.saves}
     arguments = _arguments_of(node)
     made_up: list[str] = []
@@ -146,6 +148,14 @@ def _of_op(node: OpNode) -> Again:
     _checkcomputed(node, op, xp, inputs, values, arguments, kept)
     wanted = tuple(name for name, edge in edges_by_name(node) if edge is not None)
     return Again(node, inputs, wanted, run, back, op.jvp == LINEAR, made_up, _size(node))
+
+
+def check_slope(op: Op) -> None:
+    """Whether its rule is meant to be the slope of what it computes. Raises CannotCheckError."""
+    if op.vjp and all(rule is no_gradient for rule in op.vjp.values()):
+        raise CannotCheckError(
+            "it draws random numbers, which count as constants: its gradient is zero by definition"
+        )
 
 
 def computed(op: Op, xp: Any, by_name: dict[str, Any]) -> tuple[list[Any], Sequence[int]]:

@@ -26,6 +26,7 @@ from ag_visual.session.recompute import (
     argument_of,
     check_saved,
     check_shapes,
+    check_slope,
     computed,
     requests_of,
     wide,
@@ -49,6 +50,7 @@ def again_live(node: Runnable) -> Again:
             f"this package has no op whose node is called {node.name()}, so there is no forward to "
             "run again"
         )
+    check_slope(op)
     made_up: list[str] = []
     arguments = _arguments(node, op)
     values = _values(node, op, made_up)

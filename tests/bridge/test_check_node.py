@@ -62,6 +62,8 @@ F.binary_cross_entropy_with_logits(x, y.detach().sigmoid())
 x.flip(0).roll(1, -1).tril()
 x.sort(-1)[0]
 F.pad(x, (1, 1))
+F.batch_norm(x, v.detach(), v.detach().exp(), v, v, False)
+torch.logaddexp(x, torch.where(y > 0, y, -torch.inf))
 """.strip().splitlines()
 
 
@@ -169,6 +171,8 @@ class _Double(torch.autograd.Function):
     [
         ("Double.apply(x)", "may run code of yours"),
         ("F.layer_norm(x, (3,), v, v)", "does not tell its 'eps'"),
+        ("torch.normal(x, y.exp())", "random numbers, which count as constants"),
+        ("torch.linalg.pinv(x * 0)", "has no slope"),
     ],
 )
 def test_what_cannot_be_checked_says_why(program: str, why: str) -> None:

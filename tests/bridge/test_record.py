@@ -336,3 +336,14 @@ def test_a_leaf_that_is_gone_had_its_storage() -> None:
     (leaf,) = rows(found, "leaves")
     assert leaf["storage"]
     assert {row["storage"] for row in rows(found, "saved")} == {leaf["storage"]}
+
+
+@pytest.mark.filterwarnings("ignore:Sparse CSR tensor support is in beta")
+def test_a_compressed_sparse_leaf_is_recorded() -> None:
+    with ag.watch(torch) as watched:
+        leaf = torch.eye(3).to_sparse_csr().requires_grad_()
+        loss = (leaf @ torch.ones(3, 2)).sum()
+        found = watched.recording  # torch itself finds no node of such a leaf
+        loss.backward()
+    assert len(rows(found, "leaves")) == 1
+    assert len(rows(watched.recording, "runs")) == len(rows(found, "nodes")) + 1

@@ -21,6 +21,7 @@ from ag_visual.dispatch.table import ops
 from ag_visual.events.live import LiveNode
 from ag_visual.observe.formulas import notation
 from ag_visual.observe.formulas.derivation import MOST_ELEMENTS, Derivation, derive, elements_of
+from ag_visual.observe.formulas.local import op_of
 from ag_visual.observe.formulas.notation import (
     Math,
     Typesetter,
@@ -309,7 +310,8 @@ def _other_card(node: LiveNode) -> dict[str, Any]:
         return _function_card(node)
     if isinstance(node, Node):
         return _card_of_unknown(node.name())
-    return card_by_name(node.name()) | {"note": OF_ANOTHER}
+    op = op_of(node)
+    return (card_by_name(node.name()) if op is None else sample_card(op)) | {"note": OF_ANOTHER}
 
 
 def _leaf_card() -> dict[str, Any]:

@@ -21,7 +21,7 @@ from ag_visual.dispatch.record import LINEAR, Op
 from ag_visual.dispatch.table import raw
 from ag_visual.engine.compute import conjugated
 from ag_visual.events.live import LiveNode, Runnable, many_at_once
-from ag_visual.observe.formulas.op_samples import op_by_node
+from ag_visual.observe.formulas.op_samples import ops_by_node
 from ag_visual.observe.record.node_view import around, kept, meta_of, outputs_of
 
 Floats = NDArray[np.float64]
@@ -56,7 +56,16 @@ def runs(node: Any) -> TypeGuard[Node | Runnable]:
 
 def op_of(node: LiveNode) -> Op | None:
     """The op that made a node; of another engine's the op of the same name; None: none is known."""
-    return getattr(node, "op", None) if isinstance(node, Node) else op_by_node(node.name())
+    if isinstance(node, Node):
+        return getattr(node, "op", None)
+    known = ops_by_node(node.name())
+    if len(known) > 1:  # of training and of evaluation: the one with the flags that it kept
+        flags = {each.name: each.value for each in node.saved_fields() if type(each.value) is bool}
+        for op in known:
+            defaults = {name: each.default for name, each in op.signature.parameters.items()}
+            if all(defaults.get(name, value) is value for name, value in flags.items()):
+                return op
+    return known[0] if known else None
 
 
 def reason_against(node: Node | Runnable) -> str:

@@ -23,13 +23,22 @@ from ag_visual.observe.formulas.terms import input_term, labelled, trace
 
 def op_by_node(name: str) -> Op | None:
     """The first op that makes nodes of this name; None where no op does."""
-    return _ops_by_node(len(ops)).get(name)
+    return next(iter(ops_by_node(name)), None)
+
+
+def ops_by_node(name: str) -> tuple[Op, ...]:
+    """All ops that make nodes of this name."""
+    return _ops_by_node(len(ops)).get(name, ())
 
 
 @functools.lru_cache(maxsize=1)
-def _ops_by_node(declared: int) -> dict[str, Op]:
+def _ops_by_node(declared: int) -> dict[str, tuple[Op, ...]]:
     """Those of all names, among so many ops that are declared."""
-    return {op.node_name: op for op in reversed(ops.values()) if op.rules}
+    found: dict[str, tuple[Op, ...]] = {}
+    for op in ops.values():
+        if op.rules:
+            found[op.node_name] = (*found.get(op.node_name, ()), op)
+    return found
 
 
 class _Maker:
