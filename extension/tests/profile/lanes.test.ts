@@ -109,6 +109,17 @@ test('a span by line: times with the backward, and what came and is left', () =>
   );
 });
 
+test('the peak, or the first moment that is as high but for little', () => {
+  const curve = {
+    ...{ name: 'CPU', peak: 10_001, blocks: null },
+    time: Float64Array.of(0, 10, 20, 30, 40),
+    total: Float64Array.of(5, 10_000, 20, 10_001, 0)
+  };
+  expect(highest(curve, 0, 50)).toBe(30);
+  expect(highest(curve, 0, 50, 0.999)).toBe(10);
+  expect(highest(curve, 22, 50, 0.999)).toBe(30);
+});
+
 test('two profiles by line: a cell that ran again has the same lines', () => {
   const { rows } = compareProfiles(profile(3), profile(5), 'line');
   expect(rows.map(({ name, change, calls }) => [name, change, calls])).toEqual([
