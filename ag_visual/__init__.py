@@ -167,7 +167,7 @@ def __getattr__(name: str) -> _Any:
             globals()[name] = foreach.named(name)
             return globals()[name]
     path = f"{__name__}.{name}"
-    if path in _sys.modules or (not name.startswith("_") and _util.find_spec(path)):
+    if path in _sys.modules or name in _spaces or (name[:1] != "_" and _util.find_spec(path)):
         return _importlib.import_module(path)
     if name in _absent.STAND_INS[""]:
         globals()[name] = _absent.stand_in("", name)
@@ -189,21 +189,11 @@ def _nearest(name: str) -> list[str]:
 
 
 _spaces = (
-    *("accelerator", "amp", "autograd", "backends", "compiler", "cpu", "cuda", "distributed"),
-    *("distributions", "fft", "func", "functional", "futures", "fx", "hub", "jit", "linalg", "mps"),
-    *("multiprocessing", "nn", "onnx", "optim", "overrides", "profiler"),
-    *("quasirandom", "random"),
-    *(
-        "return_types",
-        "serialization",
-        "signal",
-        "sparse",
-        "special",
-        "testing",
-        "torch_version",
-        "types",
-    ),
-    *("utils", "version", "xpu"),
+    *("__config__", "__future__", "accelerator", "amp", "autograd", "backends", "compiler", "cpu"),
+    *("cuda", "distributed", "distributions", "fft", "func", "functional", "futures", "fx", "hub"),
+    *("jit", "linalg", "mps", "multiprocessing", "nn", "onnx", "optim", "overrides", "profiler"),
+    *("quasirandom", "random", "return_types", "serialization", "signal", "sparse", "special"),
+    *("testing", "torch_version", "types", "utils", "version", "xpu"),
 )
 __dir__ = _only([*__all__, *_spaces, "load_ipython_extension"], __name__)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from ag_visual import absent as _absent
 from ag_visual.core.source import warn
 from ag_visual.names import expose as _expose
 
@@ -95,3 +96,4 @@ def cudagraph_mark_step_begin() -> None:
 
 
 _expose(__name__)
+__getattr__ = _absent.asked(__name__, "compiler")

@@ -1,7 +1,13 @@
 """torch._foreach_*: one operation on each tensor of a list, as optimizers write them.
 
 Results are tuples; those whose names end in _ write in place and give the list back. Each name is
-made of the function of one tensor when it is first asked for.
+made of the function of one tensor when it is first asked for, as `foreach` of its declaration says:
+
+    unary, lerp, ternary     the lists that it takes beside the first: none, ends and weights, two
+    binary                   a list or a number for all
+    binary tensor            or a tensor without dimensions
+    binary alpha             and the factor of the other
+    binary number:clamp_min  for a number, and in place, it is another function
 """
 
 from __future__ import annotations
@@ -11,26 +17,12 @@ from typing import Any, Final
 
 from ag_visual import dtypes, linalg
 from ag_visual.core.tensor import Tensor
-from ag_visual.dispatch.table import functions as F
+from ag_visual.dispatch.table import foreach, functions as F
 from ag_visual.errors import type_name
 from ag_visual.events.spans import OP
 from ag_visual.events.timed import Span
 
 PREFIX: Final = "_foreach_"
-# Of one list.
-_UNARY: Final = frozenset(
-    (
-        *("abs", "acos", "asin", "atan", "ceil", "cos", "cosh", "erf", "erfc", "exp", "expm1"),
-        *("floor", "frac", "lgamma", "log", "log10", "log1p", "log2", "neg", "reciprocal"),
-        *("round", "rsqrt", "sigmoid", "sign", "sin", "sinh", "sqrt", "tan", "tanh", "trunc"),
-    )
-)
-# Of a list and a number, a list of either, or (those of the second line) a tensor without dims.
-_BINARY: Final = ("add", "sub", "mul", "div", "clamp_max", "clamp_min", "maximum", "minimum", "pow")
-_BY_TENSOR: Final = ("add", "mul", "div")
-_SCALED: Final = ("add", "sub")
-# maximum and minimum of a number, or in place, are those that clamp.
-_OF_NUMBER: Final = {"maximum": "clamp_min", "minimum": "clamp_max"}
 
 
 def _checked(name: str, tensors: Any, place: int = 1, called: str = "self") -> Sequence[Any]:
@@ -70,21 +62,23 @@ def _rounded(tensor: Any, number: Any) -> Any:
     return tensor.new_tensor(number) if narrow else number
 
 
-def _called(name: str, written: bool) -> Callable[..., Any]:
+def _called(name: str, written: bool, of_number: str) -> Callable[..., Any]:
     """The function of one tensor, or the one that writes into it."""
     suffix = "_" if written else ""
 
     def call(tensor: Any, *args: Any, **kwargs: Any) -> Any:
         known = name
         if written or not isinstance(args[0] if args else None, Tensor):
-            known = _OF_NUMBER.get(name, name)
+            known = of_number
         return getattr(tensor, known + suffix)(*args, **kwargs)
 
     return call
 
 
 def _of_lists(name: str, written: bool) -> Callable[..., Any]:
-    one, public = _called(name, written), f"{PREFIX}{name}{'_' * written}"
+    kind, *words = foreach[name].split()
+    other_name = next((each.partition(":")[2] for each in words if ":" in each), name)
+    one, public = _called(name, written, other_name), f"{PREFIX}{name}{'_' * written}"
 
     def unary(self: Any) -> Any:
         return [one(t) for t in _checked(public, self)]
@@ -92,12 +86,12 @@ def _of_lists(name: str, written: bool) -> Callable[..., Any]:
     def binary(self: Any, other: Any, *, alpha: Any = 1) -> Any:
         if name == "pow" and not isinstance(self, list | tuple):
             return [F["pow"](self, t) for t in _checked(public, other, 2, "exponent")]
-        if isinstance(other, Tensor) and (other.dim() or name not in _BY_TENSOR):
+        if isinstance(other, Tensor) and (other.dim() or "tensor" not in words):
             raise RuntimeError(
                 f"{public}(): 'other' should be a number, a list or a tensor without dimensions, "
                 f"but has shape {tuple(other.shape)}"
             )
-        scale = {} if alpha == 1 or name not in _SCALED else {"alpha": alpha}
+        scale = {} if alpha == 1 or "alpha" not in words else {"alpha": alpha}
         tensors = _checked(public, self)
         others = _paired(tensors, other)
         if written and name == "mul":  # torch's first factor is the number: it is rounded first
@@ -117,11 +111,8 @@ def _of_lists(name: str, written: bool) -> Callable[..., Any]:
         lists = (_paired(tensors, each) for each in (tensors1, weight))
         return [one(t, end, w) for t, end, w in zip(tensors, *lists, strict=True)]
 
-    if name in _UNARY:
-        return unary
-    if name in _BINARY:
-        return binary
-    return lerp if name == "lerp" else ternary
+    made = {"unary": unary, "binary": binary, "ternary": ternary, "lerp": lerp}
+    return made[kind]
 
 
 def _copied(self: Any, src: Any, non_blocking: bool = False) -> Any:
@@ -152,9 +143,8 @@ _OTHERS: Final[dict[str, Callable[..., Any]]] = {
     "powsum": _power_sums,
     "zero_": lambda self: [t.zero_() for t in _checked(f"{PREFIX}zero_", self)],
 }
-_BOTH: Final = (*_UNARY, *_BINARY, "lerp", "addcmul", "addcdiv")
 NAMES: Final = frozenset(
-    f"{PREFIX}{name}" for name in (*_OTHERS, *_BOTH, *(f"{name}_" for name in _BOTH))
+    f"{PREFIX}{name}" for name in (*_OTHERS, *foreach, *(f"{name}_" for name in foreach))
 )
 
 

@@ -212,9 +212,9 @@ def _backend_of_subclass(array: Array) -> Backend:
         backend = backend_for("cuda")
         if isinstance(array, backend.array_type):
             return backend
-    refuse = getattr(array, "refuse", None)
-    if refuse is not None:  # the outline of an array, which has no values
-        raise refuse() from None
+    unsupported = getattr(array, "unsupported", None)
+    if unsupported is not None:  # the outline of an array, which has no values
+        raise unsupported() from None
     known = ", ".join(f"{b.array_type.__module__}.{b.array_type.__name__}" for b in registered())
     raise TypeError(f"no array library is known for {type(array).__name__}; known: {known}")
 

@@ -19,7 +19,7 @@ from ag_visual.arrays.kernels import scatter
 _NUMBERS = (int, float, complex, numpy.number, numpy.bool_)
 
 
-def refused(name: str) -> NotImplementedError:
+def no_sparse_rule(name: str) -> NotImplementedError:
     """Of what has no rule for sparse tensors, in torch's words."""
     return NotImplementedError(
         f"Could not run 'aten::{name}' with arguments from the 'SparseCPU' backend: {name} has no "
@@ -107,7 +107,7 @@ class Coo:
     def xp(self) -> Any:
         return backend_of(self.values).xp
 
-    def refuse(self) -> NotImplementedError:
+    def unsupported(self) -> NotImplementedError:
         """Why no kernel may have it."""
         return NotImplementedError(
             "this function has no rule for sparse tensors (SparseCPU) here. Call .to_dense() "
@@ -118,12 +118,12 @@ class Coo:
         raise TypeError("can't convert Sparse layout tensor to numpy. Use Tensor.to_dense() first.")
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> NoReturn:
-        raise refused(func.__name__)
+        raise no_sparse_rule(func.__name__)
 
     def __getattr__(self, name: str) -> NoReturn:
         if name[:1] == "_" or name in _ASKED:
             raise AttributeError(name)
-        raise refused(name)
+        raise no_sparse_rule(name)
 
     # Forms -----------------------------------------------------------------------------------
 
@@ -263,7 +263,7 @@ class Coo:
 
     def __truediv__(self, number: Any) -> Coo:
         if not isinstance(number, _NUMBERS):
-            raise refused("div")
+            raise no_sparse_rule("div")
         return self.with_values(self.values / number)
 
     def __iadd__(self, other: Any) -> Any:
@@ -284,7 +284,7 @@ class Coo:
         name = ufunc.__name__
         out = kwargs.get("out", (None,))[0]
         if method != "__call__" or isinstance(out, Coo):
-            raise refused(name)
+            raise no_sparse_rule(name)
         if out is not None and (name == "add" or (name == "subtract" and inputs[1] is self)):
             dense = inputs[1] if inputs[0] is self else inputs[0]
             if out is not dense:
@@ -293,7 +293,7 @@ class Coo:
             return out
         rule = _UFUNCS.get(name)
         if rule is None or out is not None or (name == "divide" and inputs[0] is not self):
-            raise refused(name)
+            raise no_sparse_rule(name)
         return rule(self, *(x for x in inputs if x is not self))
 
 

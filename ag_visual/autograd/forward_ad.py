@@ -158,7 +158,7 @@ def _dual_of(tensor: Tensor) -> tuple[ForwardLevel, Tensor] | None:
 def _apart(tensor: Tensor) -> Tensor:
     """A view of a tensor that has its own tangent, or none."""
     result: Tensor = modes.without_tangents(traced.view_as, tensor, tensor)
-    dual.set_apart(result)
+    dual.give_own_tangents(result)
     return result
 
 

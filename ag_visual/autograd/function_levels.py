@@ -80,7 +80,7 @@ def pushed_below(cls: Any, args: tuple[Any, ...], level: Level) -> Any:
                 lower.append(arg)
                 continue
             x = traced.view_as(arg.value, arg.value)
-            dual.set_apart(x)
+            dual.give_own_tangents(x)
             known = dual.dual_of(arg)
             if known is not None:
                 outer = known[0]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import sys
 from collections.abc import Callable, Generator, Iterable
 from typing import Any, Self, TypeVar, cast, overload
 
@@ -208,8 +209,11 @@ class _Entered(_Left):
     As in torch, where an object of C++ holds it.
     """
 
-    def __del__(self) -> None:
-        if self.previous is not None and modes.state.before_inference is self.previous:
+    def __del__(self, finalizing: Callable[[], bool] = sys.is_finalizing) -> None:
+        # At the interpreter's end modules are torn down, and there is no mode to leave.
+        if self.previous is None or finalizing():
+            return
+        if modes.state.before_inference is self.previous:
             modes.leave_inference(self.previous)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import AbstractContextManager
 from typing import Any
 
+from ag_visual import absent as _absent
 from ag_visual.backends.switches import held
 from ag_visual.names import only as _only
 
@@ -55,3 +56,4 @@ __dir__ = _only(
     ],
     __name__,
 )
+__getattr__ = _absent.asked(__name__, "backends.cudnn")

@@ -108,7 +108,7 @@ def _before_run(node: TorchNode, grads: Any) -> Any:
 def _looked_at(node: TorchNode, task: Any, grads: Any, entered: int) -> Any:
     log = instrument.sink
     if log is not task.log:
-        task.tell_from_now_on(log)
+        task.emit_from_now_on(log)
     with DisableTorchFunction():
         changed = None
         gate = instrument.gate

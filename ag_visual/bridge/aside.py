@@ -2,7 +2,7 @@
 
 TorchDynamo (`torch.compile`, `torch.export`) and `torch.jit.trace` would read the watcher, too: as
 long as they are at it, it has no mode and no hooks. Modules that compute otherwise where any
-function mode is on are told that there is none.
+function mode is on find none.
 """
 
 from __future__ import annotations

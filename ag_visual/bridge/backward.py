@@ -66,7 +66,7 @@ class Backward:
     """
 
     __slots__ = (
-        *("__weakref__", "_ended", "_failing", "_lock", "_open", "_ordered", "_told"),
+        *("__weakref__", "_ended", "_failing", "_lock", "_open", "_ordered", "_emitted"),
         *(
             "call_site",
             "create_graph",
@@ -111,12 +111,12 @@ class Backward:
         self.modeless = 0  # a thread in which no function mode is on while it runs
         self.leaves: list[Any] = []  # the figures of leaves
         self.given: Any = (
-            None  # node, what tells of its gradient, figures of it: the last large one
+            None  # node, what identifies its gradient, figures of it: the last large one
         )
         self.runs: list[Run] = []
         self.put = self.runs.append
-        self.log: EventLog | None = None  # where runs from `_told` on are to be recorded
-        self._told = 0
+        self.log: EventLog | None = None  # where runs from `_emitted` on are to be recorded
+        self._emitted = 0
         self._ordered = 0  # runs that were recorded or left out, of which each has its number
         self._open: dict[int, Run] = {}  # of each thread, the one that was not recorded yet
         self._failing: set[TorchNode] = set()
@@ -196,7 +196,7 @@ class Backward:
         with self._lock:
             last = self._open.pop(get_ident(), None)
             if last is not None:
-                self._tell(self.log, last, now)
+                self._emit(self.log, last, now)
 
     def gated(self, gate: Any, node: TorchNode, grads: Any) -> Any:
         """Ask who may stop here; the gradients that go on where they were changed, else None."""
@@ -239,7 +239,7 @@ class Backward:
 
     # events.log.LateRuns -------------------------------------------------------------------------
 
-    def tell_from_now_on(self, log: EventLog | None) -> None:
+    def emit_from_now_on(self, log: EventLog | None) -> None:
         """Runs from now on are recorded there, or nowhere."""
         if self.log is not None:
             self.emit_runs(self.log)
@@ -250,7 +250,7 @@ class Backward:
     @property
     def pending(self) -> int:
         """How many runs it has no record of yet."""
-        return len(self.runs) - self._told
+        return len(self.runs) - self._emitted
 
     def emit_runs(self, log: EventLog) -> bool:
         """Record into this log the runs that have ended; whether others are to come."""
@@ -258,22 +258,22 @@ class Backward:
             return False
         with self._lock:
             over = self.over
-            later = self.runs[self._told :]
-            self._told += len(later)
+            later = self.runs[self._emitted :]
+            self._emitted += len(later)
             running = self._open
             for run in later:
                 before = running.get(run[2])
                 if before is not None:
-                    self._tell(log, before, run[1])
+                    self._emit(log, before, run[1])
                 running[run[2]] = run
             if over:
                 for run in sorted(running.values(), key=itemgetter(START)):
                     if run[0] not in self._failing:
-                        self._tell(log, run, self._ended)
-                self._open, self.runs, self._told = {}, [], 0
+                        self._emit(log, run, self._ended)
+                self._open, self.runs, self._emitted = {}, [], 0
             return not over
 
-    def _tell(self, log: EventLog, run: Run, ended: int) -> None:
+    def _emit(self, log: EventLog, run: Run, ended: int) -> None:
         """Record a run."""
         node, _, _, value, dtype, began = run
         order = self._ordered

@@ -1,4 +1,4 @@
-"""Levels of torch's forward mode: told where they begin, and looked at before tangents go."""
+"""Levels of torch's forward mode: recorded as ranges, and looked at before tangents go."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def is_open() -> bool:
 class DualLevels:
     """What stands in the place of torch's functions while it is watched.
 
-    looked: tells of all nodes that were made before. failed: is told of what goes wrong here.
+    looked: emits all nodes that were made before. failed: is given each error of this package.
     """
 
     def __init__(self, looked: Callable[[], None], failed: Callable[[Exception], None]) -> None:
@@ -55,20 +55,20 @@ class DualLevels:
         try:
             self._looked()
             with DisableTorchFunction():
-                told = ranges.enter_level("forward mode", 1, 0, source.here())
-            self._open = next(sequence), told
+                entered = ranges.enter_level("forward mode", 1, 0, source.here())
+            self._open = next(sequence), entered
         except Exception as error:
             self._failed(error)
 
     def _ends(self) -> None:
         """Tensors are about to lose their tangents."""
-        (since, told), self._open = self._open, (0, 0)
+        (since, entered), self._open = self._open, (0, 0)
         if not since:
             return
         try:
             if instrument.losing_tangents is not None:
                 with DisableTorchFunction():
                     instrument.losing_tangents(since)
-            ranges.leave(told)
+            ranges.leave(entered)
         except Exception as error:
             self._failed(error)

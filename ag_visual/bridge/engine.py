@@ -154,6 +154,7 @@ class Watcher:
         source.count_in(FOLDER, counts=False)
         for task in list(self._running):
             task.unhook()
+        TorchNode.wire_back()
         forget_all()
 
     def _in_thread(self, thread: threading.Thread) -> None:
@@ -285,7 +286,7 @@ class Watcher:
             if self.events and profile.enabled:
                 self.behind()
                 started = profile.profiling_start_time_ns
-                profiles.tell(profile.kineto_results, started, self._numbers or {})
+                profiles.report(profile.kineto_results, started, self._numbers or {})
         except Exception as error:
             self.failed(error)
         finally:
@@ -307,7 +308,7 @@ class Watcher:
             with self._lock:
                 self.silent.add(memory)
         if self.events:
-            forward.tell(memory, version, op, call_site, began)
+            forward.emit_write(memory, version, op, call_site, began)
 
     def explain_write(self, error: RuntimeError, func: Any, args: Any, frame: Any) -> None:
         """An operation raised: perhaps as it must not write there."""
@@ -422,7 +423,7 @@ class Watcher:
                 begun = task if type(task) is Unrecorded else None
             try:
                 self._over(begun, error_name, args)
-            except BaseException:  # an interrupt: observers count on being told
+            except BaseException:  # an interrupt: observers count on the end
                 self._over(begun, error_name, args)
                 raise
 
@@ -482,7 +483,7 @@ class Watcher:
         with self._lock:
             written = list(self.silent)
         silent = problems.silent_writes(task, written) if written else []
-        self._thread.task = task  # from here on its end is told
+        self._thread.task = task  # from here on its end is emitted
         if self.events and instrument.begin is not None:
             TorchNode.beginning = task.functions
             try:
@@ -490,11 +491,11 @@ class Watcher:
             finally:
                 TorchNode.beginning = {}
         if self.events and (instrument.sink is not None or instrument.gate is not None):
-            self._tell_begin(task)
+            self._emit_begin(task)
             task.hook(self._arrivals, _nodes_of(asked, task))
         return task, silent
 
-    def _tell_begin(self, task: Backward) -> None:
+    def _emit_begin(self, task: Backward) -> None:
         self._running.add(task)
         sink = instrument.sink
         if sink is not None:
@@ -502,7 +503,7 @@ class Watcher:
             seqs = tuple([node.seq for node, _ in task.starts])
             begun = (task.thread, task.id, code, lasti, seqs, task.total, task.retain)
             sink.emit((BEGIN, perf_counter_ns(), *begun))
-            task.tell_from_now_on(sink)
+            task.emit_from_now_on(sink)
 
     def _end(self, task: Backward, error: str, args: Any) -> None:
         inputs = args[3] if len(args) > 3 else ()
@@ -545,4 +546,4 @@ def _nodes_of(asked: Any, task: Backward) -> list[TorchNode]:
 
 
 NEVER: Final = 1 << 30
-"""Blocks of hooks that are entered where nobody can tell any more whether one is left."""
+"""Blocks of hooks that are entered where nobody knows any more whether one is left."""

@@ -1,7 +1,7 @@
 """What a program calls in torch, while it is watched: a torch function mode of one thread.
 
 Of each operation it remembers in the metadata of the node that it made where and when that was, and
-holds its result weakly; graphs are walked later (`node.discover`). Writes in place are told with
+holds its result weakly; graphs are walked later (`node.discover`). Writes in place are emitted with
 their line, and errors of the call explained.
 """
 
@@ -39,6 +39,8 @@ PLAIN, QUIET, WRITE, MAYBE, DATA, SET_DATA, BACKWARD, HOOK = range(8)
 _BACKWARD: Final = {torch.Tensor.backward, torch.autograd.backward, torch.autograd.grad}
 _WRITES_AT_TIMES: Final = {"batch_norm", "instance_norm", "native_batch_norm"}
 _BATCH_NORM: Final = torch.nn.functional.batch_norm
+TRAINING: Final = "batch_norm"
+"""What the write of running statistics is called, of which no version is counted."""
 _DATA: Final = torch.Tensor.data
 _ATTRIBUTES: Final = {"real", "imag", "T", "mT", "H", "mH"}
 
@@ -66,7 +68,7 @@ class _Functions(dict[Any, int]):
             return BACKWARD
         if name.startswith("register_") and name.endswith("hook"):
             return HOOK
-        if name == "__setitem__" or (name.startswith("__i") and name in _INPLACE):
+        if name == "__setitem__" or _is_augmented(name):
             return WRITE
         if name.endswith("_") and not name.endswith("__"):
             return WRITE
@@ -75,25 +77,9 @@ class _Functions(dict[Any, int]):
         return PLAIN
 
 
-_INPLACE: Final = {
-    f"__i{name}__"
-    for name in [
-        "add",
-        "sub",
-        "mul",
-        "div",
-        "truediv",
-        "floordiv",
-        "mod",
-        "pow",
-        "and",
-        "or",
-        "xor",
-        "lshift",
-        "rshift",
-        "matmul",
-    ]
-}
+def _is_augmented(name: str) -> bool:
+    """Whether it is the method of an augmented assignment: `__iadd__`, beside `__add__`."""
+    return name.startswith("__i") and hasattr(Tensor, f"__{name[3:]}")
 
 
 class Forward(TorchFunctionMode):
@@ -294,9 +280,7 @@ class Forward(TorchFunctionMode):
             elif memory.aliased:
                 call_site, extent = source.call_site_of(frame), Extent(array_of(tensor))
                 version = _version(tensor) or 0
-                self.watcher.written(
-                    memory, tensor, version, "batch_norm", call_site, began, extent
-                )
+                self.watcher.written(memory, tensor, version, TRAINING, call_site, began, extent)
 
     def _hooked(self, tensor: Any, handle: Any, frame: Any) -> None:
         """Remember a hook on the tensor of a node: torch shows nobody those."""
@@ -372,8 +356,8 @@ def _op_name(func: Any, kind: int) -> str:
     return f"{name}_" if kind == MAYBE else str(name)
 
 
-def tell(memory: Memory, version: int, op: str, call_site: CallSite, began: int) -> None:
-    """Tell who records of a write."""
+def emit_write(memory: Memory, version: int, op: str, call_site: CallSite, began: int) -> None:
+    """Emit a write, if anybody records."""
     sink = instrument.sink
     if sink is not None:
         code, lasti = call_site or (None, 0)

@@ -7,7 +7,9 @@ finds it again from a living tensor above when somebody asks for saved values.
 
 from __future__ import annotations
 
+import threading
 import weakref
+from collections import deque
 from collections.abc import Callable, Sequence
 from time import perf_counter_ns
 from types import CodeType
@@ -79,10 +81,14 @@ class TorchNode:
         *("__weakref__", "_name", "_tensor", "_variable", "above", "call_site"),
         *("computes", "cuts", "freed", "hook", "hooks", "kind", "leaf", "listed", "made"),
         "next_functions",
-        *("outputs", "saved", "seq", "simple", "task", "thread", "unpacked"),
+        *("outputs", "saved", "seq", "simple", "storage", "task", "thread", "unpacked"),
     )
     beginning: ClassVar[dict[TorchNode, Any]] = {}
-    """torch's own nodes of the backward that is about to begin, of which readers are told."""
+    """torch's own nodes of the backward that is about to begin, which readers are given."""
+
+    unwired: ClassVar[deque[TorchNode]] = deque()
+    """Nodes that those below them do not know of yet (`wire_back`)."""
+    _wiring: ClassVar[threading.RLock] = threading.RLock()
 
     def __init__(self, function: Any, metadata: Any, birth: Birth, thread: int, last: Last) -> None:
         of = type(function)
@@ -119,6 +125,8 @@ class TorchNode:
             variable = function.variable
             self._variable: weakref.ref[Any] | None = weakref.ref(variable)
             self.outputs: Any = ((shape_of(variable), dtypes[variable.dtype]),)
+            memory = memory_of(variable)  # the variable may be gone when its record is made
+            self.storage = 0 if memory is None else memory.number
             self.saved: list[Saved] = []
             return
         self._variable = None
@@ -312,18 +320,14 @@ class TorchNode:
         return rule.handed(self, grads)
 
     def emit_birth(self, log: EventLog) -> None:
-        """Emit into this log what its birth would have told."""
+        """Emit into this log what its birth would have emitted."""
+        if self.unwired:
+            self.wire_back()
         if self.leaf:
             assert self._variable is not None
             (meta,) = self.outputs
-            memory = None
-            variable = self._variable()
-            if variable is not None:
-                with DisableTorchFunction():
-                    memory = memory_of(variable)
             log.keep(weakref.ref(self))
-            number = 0 if memory is None else memory.number
-            log.leaf((self.made, self.thread, self.seq, *meta, number, self._variable))
+            log.leaf((self.made, self.thread, self.seq, *meta, self.storage, self._variable))
             return
         names: list[tuple[str, bool]] = []
         facts: list[Any] = []
@@ -356,6 +360,22 @@ class TorchNode:
         """A tensor whose `grad_fn` it is."""
         self._tensor = tensor
 
+    @classmethod
+    def wire_back(cls) -> None:
+        """Let nodes know which ones above have edges to them, as far as nobody has done it yet.
+
+        Only `function` asks for it: it is done by who makes records, and not as a backward begins.
+        """
+        unwired = cls.unwired
+        with cls._wiring:
+            while unwired:
+                node = unwired[0]
+                ref = weakref.ref(node)
+                for under, _ in node.next_functions:
+                    if under is not None and not under.leaf:
+                        under.used_by(ref)
+                unwired.popleft()  # after it: an interrupt before it leaves one reference more
+
     def used_by(self, above: weakref.ref[TorchNode]) -> None:
         """A node above has an edge to this one."""
         known = self.above
@@ -378,6 +398,8 @@ class TorchNode:
             edge = leaving_grad_mode(torch.autograd.graph.get_gradient_edge, variable)
             function = edge.node
             return function if function.metadata.get(KEY) is self else None
+        if self.unwired:
+            self.wire_back()
         seen: set[TorchNode] = {self}
         pending: list[tuple[TorchNode, tuple[TorchNode, ...]]] = [(self, ())]
         while pending:

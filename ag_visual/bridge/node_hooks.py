@@ -1,7 +1,7 @@
 """Hooks and prehooks of nodes, which torch shows nobody, and where they were added.
 
 For each of them torch calls a function of Python with the dictionary that the node keeps its hooks
-in, but not the node. Asked to add one that is refused, it tells the dictionary, and adds none.
+in, but not the node. Asked to add one that is refused, it shows the dictionary, and adds none.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Register = Callable[[Any, Any], tuple[Any, Any]]
 KINDS: Final = (("pre", "register_prehook"), ("post", "register_hook"))
 
 
-class _Told(Exception):
+class _Probed(Exception):
     """The dictionary of a node, on its way through torch."""
 
     def __init__(self, hooks: Any) -> None:
@@ -46,7 +46,7 @@ class NodeHooks:
     def register(self, hooks: Any, hook: Any) -> tuple[Any, Any]:
         """In the place of torch's."""
         if hook is _probe:
-            raise _Told(hooks)
+            raise _Probed(hooks)
         hooks, handle = self._register(hooks, hook)
         place = source.call_site_of(_getframe(1))
         if place is not None:
@@ -65,8 +65,8 @@ class NodeHooks:
         for kind, name in KINDS:
             try:
                 getattr(function, name)(_probe)
-            except _Told as told:
-                for key, hook in list((told.hooks or {}).items()):
+            except _Probed as probed:
+                for key, hook in list((probed.hooks or {}).items()):
                     if key != but:
                         called = getattr(hook, "__qualname__", type(hook).__name__)
                         place = self._added.get(key, (None,))[0]

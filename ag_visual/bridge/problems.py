@@ -19,6 +19,7 @@ import torch
 
 from ag_visual.bridge.arrays import MOST_WRITES, Memory, array_of, dtypes, memory_of, shape_of
 from ag_visual.bridge.backward import Backward, Run
+from ag_visual.bridge.forward import TRAINING
 from ag_visual.bridge.node import TorchNode, leads
 from ag_visual.bridge.releases import TELLS
 from ag_visual.bridge.saved import (
@@ -93,10 +94,10 @@ def of_forward(error: RuntimeError, func: Any, args: Any, frame: Any) -> None:
         note += line_of("view made at", made)
     add_repair(fields, "torch")
     note += line_of("written at" if leaf else "written at  ", where, f"({op})")
-    _told(error, fields, note + lines(fields))
+    _report(error, fields, note + lines(fields))
 
 
-def _told(error: RuntimeError, fields: dict[str, Any], note: str) -> None:
+def _report(error: RuntimeError, fields: dict[str, Any], note: str) -> None:
     """Add the note to an error, and report it."""
     fields["text"] = str(error) + note
     error.fields = fields  # type: ignore[attr-defined]
@@ -137,7 +138,7 @@ def _name(matches: Callable[[Any], bool]) -> str | None:
 
 
 def _described(tensor: Any, base: Any, matches: Callable[[Any], bool]) -> dict[str, Any]:
-    """Shape, dtype and name; a view without a name is told by its base's."""
+    """Shape, dtype and name; a view without a name is named by its base's."""
     shape, dtype = shape_of(tensor), str(tensor.dtype).removeprefix("torch.")
     found = {"name": _name(matches), "shape": shape, "dtype": dtype}
     if found["name"] is None and base is not None:
@@ -269,7 +270,7 @@ def _saved_fields(
     memory = which.memory
     writes = [] if memory is None or memory.writes is None else list(memory.writes)
     since = [write for write in writes if write[0] > node.made]
-    told = [SimpleNamespace(version=w[1], op=w[2], call_site=w[3]) for w in since]
+    records = [SimpleNamespace(version=w[1], op=w[2], call_site=w[3]) for w in since]
     matches = _lies_as(which)
     own = any(saved.own for saved in node.saved if saved.name == name)
     described = _described(which, None if which.base is None else which.base(), matches)
@@ -280,7 +281,7 @@ def _saved_fields(
         "leaf": which.leaf,
         "aliases": _aliases(memory, described["name"]),
         "saved": {"site": source.resolve_call_site(node.call_site), "version": then},
-        "writes": distinct(told),
+        "writes": distinct(records),
         "more_writes": max(0, (0 if memory is None else memory.written) - len(writes)),
         "version_then": then,
         "version_now": now,
@@ -298,12 +299,12 @@ def _modified(error: RuntimeError, text: str, task: Backward) -> None:
     now, then = int(versions[1]), int(versions[2])
     node = found[0][0]
     # Of several tensors that one node saved, torch does not say which: one that was written.
-    told = [
+    described = [
         _saved_fields(each, name, which, then, now, where)
         for each, name, which in found
         if each is node
     ]
-    fields = next((each for each in told if each["writes"]), told[0])
+    fields = next((each for each in described if each["writes"]), described[0])
     note = ""
     if not fields["writes"]:
         note = (
@@ -313,13 +314,14 @@ def _modified(error: RuntimeError, text: str, task: Backward) -> None:
     add_repair(fields, "torch")
     if fields["saved"]["site"] is source.UNKNOWN:
         note += "\n  saved by    " + node.name() + ", on a line that was not watched"
-    _told(error, fields, lines(fields) + note)
+    _report(error, fields, lines(fields) + note)
 
 
 def silent_writes(task: Backward, memories: Any) -> list[SilentWriteWarning]:
     """Saved tensors that were written through `.data` since: torch's gradient will be wrong."""
     numbers = {memory.number: memory for memory in memories}
     found = []
+    trained: set[Any] = set()
     for node, function in task.functions.items():
         for saved in node.saved:
             memory = saved.memory
@@ -338,8 +340,15 @@ def silent_writes(task: Backward, memories: Any) -> list[SilentWriteWarning]:
                 for write in memory.writes
                 if write[0] > node.made and (write[4] is None or write[4].meets(extent))
             ]
-            if hidden:
-                found.append(_silent(node, saved.name, tensor, hidden, task))
+            if not hidden:
+                continue
+            if all(write[2] == TRAINING for write in hidden):
+                # It writes mean and variance at once: one warning says it.
+                trainings = node, tuple((write[0], write[3]) for write in hidden)
+                if trainings in trained:
+                    continue
+                trained.add(trainings)
+            found.append(_silent(node, saved.name, tensor, hidden, task))
     return found
 
 
@@ -354,12 +363,12 @@ def _silent(
     where = source.resolve_call_site(task.call_site)
     version = int(tensor._version)
     fields = _saved_fields(node, name, kept(tensor), version, version, where)
-    told = [SimpleNamespace(version=w[1], op=w[2], call_site=w[3]) for w in hidden]
-    fields |= {"kind": "silent", "writes": distinct(told)}
+    records = [SimpleNamespace(version=w[1], op=w[2], call_site=w[3]) for w in hidden]
+    fields |= {"kind": "silent", "writes": distinct(records)}
     add_repair(fields, "torch")
     kind = f"{dtypes[tensor.dtype].name} {list(tensor.shape)}"
     how = "through .data (or another alias with its own version counter)"
-    if all(write[2] == "batch_norm" for write in hidden):
+    if all(write[2] == TRAINING for write in hidden):
         how = "by a batch_norm in training"
         fields["repair"] = Repair(_BEFORE_TRAINING, None)._asdict()
     fields["text"] = text = (
@@ -405,7 +414,7 @@ def _second(error: RuntimeError, task: Backward) -> None:
         note += "\n  kept alive by   " + ", ".join(f"`{name}`" for name in fields["holders"])
     if fields["repair"]:
         note += f"\n  repair          {fields['repair']['text']}"
-    _told(error, fields, note)
+    _report(error, fields, note)
 
 
 def _gave_back(function: Any) -> bool:

@@ -29,8 +29,8 @@ Numbers = dict[int, list[tuple[str, int]]]
 """torch's sequence number -> name and number of each node that has it: each thread counts alone."""
 
 
-def tell(results: Any, started: int, numbers: Numbers) -> None:
-    """Tell who follows profiles what one of torch's has collected: the newest of it.
+def report(results: Any, started: int, numbers: Numbers) -> None:
+    """Report what a profile of torch's has collected, the newest of it, to who follows profiles.
 
     results: its `kineto_results`. started: when it began, in ns of `perf_counter_ns`.
     """
@@ -39,8 +39,8 @@ def tell(results: Any, started: int, numbers: Numbers) -> None:
     ended = perf_counter_ns()
     to_ours = ended - time.time_ns()
     events = [event for event in results.events() if _shown(event)]
-    log, told = SpanLog({}), _Told()
-    live = Live(log, SimpleNamespace(stacks=(), inputs=told.inputs), told.track, ())
+    log, calls = SpanLog({}), _Calls()
+    live = Live(log, SimpleNamespace(stacks=(), inputs=calls.inputs), calls.track, ())
     live.start = started
     instrument.profiled(live)
     linked = _linked(events, numbers)
@@ -52,7 +52,7 @@ def tell(results: Any, started: int, numbers: Numbers) -> None:
             min(max(at + to_ours, started), ended) for at in (event.start_ns(), event.end_ns())
         )
         label = log.label(event.name(), _kind(event))
-        log.put((label, begun, over, told.thread(event), linked[i], told.facts(event, log)))
+        log.put((label, begun, over, calls.thread(event), linked[i], calls.facts(event, log)))
     live.asked = True  # nobody else keeps what was collected
     live.ended(ended)
     instrument.profiled(live)
@@ -76,7 +76,7 @@ def _kind(event: Any) -> int:
 
 
 def _linked(events: Sequence[Any], numbers: Numbers) -> list[int]:
-    """The number of the node of each event, -1 where it is of none or nobody can tell."""
+    """The number of the node of each event, -1 where it is of none or that is unknown."""
     found = [-1] * len(events)
     makers: dict[tuple[int, int], int] = {}
     nodes: dict[tuple[int, int], int] = {}
@@ -100,7 +100,7 @@ def _linked(events: Sequence[Any], numbers: Numbers) -> list[int]:
     return found
 
 
-class _Told:
+class _Calls:
     """Tracks and arguments of calls, each different one once."""
 
     def __init__(self) -> None:

@@ -99,7 +99,7 @@ class Kept(NamedTuple):
 
 
 def kept(tensor: Any) -> Kept:
-    """What tells a tensor from others."""
+    """what distinguishes a tensor from others."""
     base = tensor._base
     leaf = tensor.is_leaf and tensor.requires_grad
     if base is not None:
@@ -169,7 +169,7 @@ def _read_saved(function: Any, unpacked: int | None) -> list[Saved]:
 
 
 def packed(function: Any, saved: Any, unpacked: int | None = None) -> bool:
-    """Whether a hook packed this one, or may have where torch does not tell."""
+    """Whether a hook packed this one, or may have where torch does not show it."""
     if TELLS:
         return saved.unpack_hook is not None
     if unpacked is None:
@@ -226,16 +226,17 @@ class Trusted:
 
 
 class Last:
-    """A tensor that was read last, and what it is: weights and constants are saved by many nodes.
-
-    It is held here, as long as nodes are being found.
+    """A tensor that was read last, what it is and as what nodes have saved it, by name: weights and
+    constants are saved by many nodes. It is held here, as long as nodes are being found.
     """
 
-    __slots__ = ("facts", "value")
+    __slots__ = ("facts", "maker", "saved", "value")
 
     def __init__(self) -> None:
         self.value: Any = None
         self.facts: Any = None
+        self.maker: Any = None
+        self.saved: dict[str, Saved] = {}
 
 
 def read_unpacked(function: Any, kind: Kind, last: Last) -> list[Saved]:
@@ -244,17 +245,24 @@ def read_unpacked(function: Any, kind: Kind, last: Last) -> list[Saved]:
     try:
         for name, _, attribute in kind.tensors:
             value = getattr(function, attribute)
-            if value is not None:
-                now = value._version
-                own = value.grad_fn is function
-                if value is last.value:
-                    facts = last.facts
-                else:
-                    shape = value.shape if type(value) is Tensor else shape_of(value)
-                    last.facts = facts = shape, dtypes[value.dtype], memory_of(value)
-                    last.value = value
+            if value is None:
+                continue
+            if value is not last.value:
+                last.value = None
+                shape = value.shape if type(value) is Tensor else shape_of(value)
+                last.facts = shape, dtypes[value.dtype], memory_of(value), value._version
+                last.maker = value.grad_fn
+                last.saved = {}
+                last.value = value
+            own = last.maker is function
+            each = None if own else last.saved.get(name)
+            if each is None:
+                now = last.facts[3]
                 which = None if TELLS else kept(value)
-                found.append(_new(Saved, (name, "tensor", *facts, now, own, now, which)))
+                each = _new(Saved, (name, "tensor", *last.facts, own, now, which))
+                if not own:
+                    last.saved[name] = each
+            found.append(each)
     except (RuntimeError, AttributeError):  # written, given back, without versions; several
         return read_saved(function, Trusted.number)
     return found

@@ -14,6 +14,9 @@ from ag_visual.bridge.saved import KEY, Last
 Root = tuple[Any, "weakref.ref[Any] | None"]
 """torch's node that a graph ends in, and the tensor that it made."""
 
+MOST_UNWIRED: Final = 4096
+"""Nodes that are held until somebody asks for one from below: who records asks soon."""
+
 NO_BIRTH: Final[Birth] = (None, 0, 0, 0, 0, 0, None, None)
 
 
@@ -29,58 +32,59 @@ def discover(
     with torch's own. thread: of those of which nobody saw the operation. numbers: names and
     numbers of new ones are added to it, by torch's sequence number.
     """
-    births: dict[Any, Birth] = {}
+    found: dict[Any, tuple[Birth, Any, Any]] = {}  # of new ones, with edges and metadata
     known: dict[Any, Any] = {None: None}
-    edges: dict[Any, Any] = {}
     pending = [(function, NO_BIRTH) for function, _ in roots]
     # The last ones first: most of the others are found below them.
     later = [(function, NO_BIRTH) for function, _ in others]
-    reached: list[Any] | None = None  # all below `roots`, once those were walked
-    while pending or reached is None:
+    reached: list[Any] = []  # all below `roots`
+    walking_roots = True
+    while pending or walking_roots:
         if not pending:
-            pending, reached = later, list(edges)
+            pending, walking_roots = later, False
             continue
         function, around = pending.pop()
         if function in known:
             continue
-        if function in births:
+        before = found.get(function)
+        if before is not None:
             # Reached before from another operation: the one that made it may come later.
-            if births[function][0] is not None or not _made_in(function, around):
+            birth, below, metadata = before
+            if birth[0] is not None or not _made_in(function, around):
                 continue
-            births[function] = birth = *around[:6], None, None
+            birth = *around[:6], None, None
+            found[function] = birth, below, metadata
         else:
-            mine = function.metadata.get(KEY)
-            if type(mine) is TorchNode:
-                known[function] = mine
-                if reached is not None:
+            if walking_roots:
+                reached.append(function)
+            metadata = function.metadata
+            birth = metadata.get(KEY)
+            if type(birth) is TorchNode:
+                known[function] = birth
+                if not walking_roots:
                     continue
-                birth = NO_BIRTH
+                birth, below = NO_BIRTH, function.next_functions
             else:
-                if mine is not None:
-                    birth = mine
-                elif _made_in(function, around):
-                    birth = *around[:6], None, None  # shape and dtype are of the node above
-                else:
+                if birth is None:
                     birth = NO_BIRTH
-                births[function] = birth
-        below = edges.get(function)
-        if below is None:
-            below = edges[function] = function.next_functions
+                    if _made_in(function, around):
+                        birth = *around[:6], None, None  # shape and dtype are of the node above
+                below = function.next_functions
+                found[function] = birth, below, metadata
         for following, _ in below:
             if following not in known:
                 pending.append((following, birth))
-    order = sorted(births, key=_rank)
+    order = sorted(found, key=_rank)
     leaves = bisect_left(order, _LEAF_RANK, key=_rank)
     order = order[leaves:] + order[:leaves]
     new, unwired = [], []
     cut = []
     last = Last()
     for function in order:
-        metadata = function.metadata
-        node = TorchNode(function, metadata, births[function], thread, last)
+        birth, below, metadata = found[function]
+        node = TorchNode(function, metadata, birth, thread, last)
         known[function] = metadata[KEY] = node
         new.append(node)
-        below = edges[function]
         if below:
             try:
                 _wire(node, below, known)
@@ -92,6 +96,9 @@ def discover(
         _wire(node, below, known)
     for node in cut:
         node.find_makers()
+    TorchNode.unwired.extend(new)
+    if len(TorchNode.unwired) > MOST_UNWIRED:
+        TorchNode.wire_back()
     if numbers is not None:
         for function, node in zip(order, new, strict=True):
             if not node.leaf:
@@ -99,23 +106,15 @@ def discover(
     for function, tensor in (*roots, *others):
         if tensor is not None:
             known[function].made_tensor(tensor)
-    return new, {known[function]: function for function in reached or ()}
-
-
-_NO_EDGE: Final = (None, 0)
+    return new, {known[function]: function for function in reached}
 
 
 def _wire(node: TorchNode, below: Any, known: dict[Any, Any]) -> None:
     """Give a node its edges, which torch has as `below`."""
-    wired = [_NO_EDGE if each is None else (known[each], at) for each, at in below]
+    wired = []
+    for each, at in below:
+        wired.append((known[each], at))  # no comprehension: it would be a call for each node
     node.next_functions = tuple(wired)
-    ref = weakref.ref(node)
-    for under, _ in wired:
-        if under is not None and not under.leaf:
-            if under.above is None:
-                under.above = ref
-            else:
-                under.used_by(ref)
 
 
 _LEAF_RANK: Final = 2**64 - 1

@@ -10,7 +10,7 @@ from typing import Any
 from ag_visual.errors import MissingExtraError, type_name
 
 OLDEST = (2, 5)
-"""Before it no node tells the shapes of what it gives."""
+"""Before it no node shows the shapes of what it gives."""
 
 _running: watch | None = None
 
@@ -79,7 +79,9 @@ class watch:  # a call, and a context manager, as torch's own are
         session = current()
         steps = []
         if session.recorder.on:
-            steps.append(session.recorder.drain)  # while storages have the numbers that were told
+            steps.append(
+                session.recorder.drain
+            )  # while storages have the numbers that were emitted
         if self._started:
             steps.append(session.stop)
         try:
@@ -149,5 +151,5 @@ def _check(module: ModuleType | None) -> None:
         oldest = ".".join(map(str, OLDEST))
         raise RuntimeError(
             f"watch(torch) needs torch {oldest} or newer, not {module.__version__}: nodes of older "
-            f"ones do not tell the shapes of their outputs. Try pip install 'torch>={oldest}'"
+            f"ones do not show the shapes of their outputs. Try pip install 'torch>={oldest}'"
         )

@@ -69,10 +69,10 @@ class ForwardLevel:
             self._duals = [ref for ref in self._duals if ref() is not None]
 
 
-def set_apart(tensor: Tensor) -> None:
-    """Let a view have tangents apart from those of what it looks into."""
+def give_own_tangents(tensor: Tensor) -> None:
+    """Let a view have tangents own_tangent from those of what it looks into."""
     if tensor._view is not None:
-        tensor._view.apart = weakref.ref(tensor)
+        tensor._view.own_tangent = weakref.ref(tensor)
 
 
 def origin(tensor: Tensor) -> tuple[Tensor | None, list[Any]]:
@@ -86,8 +86,8 @@ def origin(tensor: Tensor) -> tuple[Tensor | None, list[Any]]:
         return tensor, steps
     base = view.base
     while view is not None:
-        if view.apart is not None:
-            base = view.apart()
+        if view.own_tangent is not None:
+            base = view.own_tangent()
             break
         steps.append((view.op, view.args))
         view = view.parent

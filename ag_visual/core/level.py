@@ -420,7 +420,7 @@ class Outline:
     def __array__(self, dtype: Any = None, copy: Any = None) -> NoReturn:
         raise _no_pointer()
 
-    def refuse(self) -> RuntimeError:
+    def unsupported(self) -> RuntimeError:
         """Why no kernel may have it."""
         if not self.level.is_here():
             return escaped(self.level)
@@ -443,7 +443,7 @@ def all_values(x: Any) -> Any:
     return array
 
 
-def hollow(x: Any) -> bool:
+def is_batchedtensor(x: Any) -> bool:
     """Whether a tensor stands for slices of a vmap, and has no values of its own."""
     return type(getattr(x, "_array", None)) is Outline
 

@@ -133,7 +133,7 @@ class Node:
 
     def take(self, F: Any, g: Any, call_site: Any) -> Any:
         """`raw`, and release what was saved: at most one caller gets it."""
-        self.claim(call_site)
+        self.acquire(call_site)
         result = self.raw(F, g)
         self.release()
         return result
@@ -142,10 +142,10 @@ class Node:
         """`take`, or `raw` where call_site is None, while somebody profiles: with the ops of F."""
         return self.raw(F, g) if call_site is None else self.take(F, g, call_site)
 
-    def claim(self, call_site: Any) -> None:
+    def acquire(self, call_site: Any) -> None:
         """Take what was saved for the backward at `call_site`, or raise: an earlier one has it."""
         if self.saved_names:
-            saved.claim(self, call_site)
+            saved.acquire(self, call_site)
 
     def traced(self, g: Any) -> Any:
         """The same on Tensors, recorded while grad mode is on."""
@@ -157,7 +157,7 @@ class Node:
         call_site: of the backward that lets go of what was saved; None keeps that.
         """
         if call_site is not None and self.freed is None:
-            self.claim(call_site)
+            self.acquire(call_site)
             self.release()
         return (None,) * len(self.next)
 

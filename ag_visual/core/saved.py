@@ -171,7 +171,7 @@ def traced_all(node: Any, name: str, value: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple(found)
 
 
-def claim(node: Any, call_site: Any) -> None:
+def acquire(node: Any, call_site: Any) -> None:
     """Mark the node's saved tensors as taken by the backward at `call_site`, or raise.
 
     Of two backwards that share a graph exactly one passes: between the test and the store no

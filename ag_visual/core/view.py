@@ -50,7 +50,18 @@ TURNED = "_turned_at"
 class View:
     """How a tensor looks into `base`: the step `(op, args)` from `parent` (None: from base)."""
 
-    __slots__ = ("apart", "args", "base", "made", "meta", "op", "own", "parent", "seen", "snapshot")
+    __slots__ = (
+        "own_tangent",
+        "args",
+        "base",
+        "made",
+        "meta",
+        "op",
+        "own",
+        "parent",
+        "seen",
+        "snapshot",
+    )
 
     def __init__(
         self,
@@ -72,7 +83,7 @@ class View:
         self.seen = seen  # the array that the step looked at
         self.made: Any = None  # where, for views that were made without a node
         # A reference to the tensor that the step made, where tangents are not shared with `parent`.
-        self.apart: Any = None
+        self.own_tangent: Any = None
 
     def chain(self) -> list[View]:
         """The views from base to this one, first one first."""
@@ -155,7 +166,7 @@ class AsStridedBackward0(Node):
 
 def _laid(F: Any, g: Any, array: Any, strides: tuple[int, ...]) -> Any:
     """A copy of a gradient (its array: `array`) with these strides, gaps of zeros included."""
-    if hasattr(array, "refuse") or (F.traced and modes.state.levels):
+    if hasattr(array, "unsupported") or (F.traced and modes.state.levels):
         return _laid_at_level(F, g, array, strides)
     memory = spread(backend_of(array).xp, array.shape, array.dtype, strides)
     if F.traced:
@@ -294,10 +305,10 @@ class CopySlices(Node):
         """Where gradients of the written view (`array`) go: through the base, to this node."""
         return AsStridedBackward0(array, None, self.edge(), self.steps, self.strides).edge()
 
-    def claim(self, call_site: Any) -> None:
+    def acquire(self, call_site: Any) -> None:
         # As in torch the function is gone after its first run, whether it saved anything or not.
-        saved.claim(self, call_site)
-        self.fn.claim(call_site)
+        saved.acquire(self, call_site)
+        self.fn.acquire(call_site)
 
     def release(self) -> None:
         self.fn.release()
@@ -384,7 +395,7 @@ def _regenerated(tensor: Any, view: View) -> Edge:
 
 def _offset(tensor: Any, array: Any) -> int:
     """The storage offset of an array in the memory that a tensor looks into."""
-    if hasattr(array, "refuse"):
+    if hasattr(array, "unsupported"):
         return 0  # the outline of a slice
     pointer = backend_of(array).pointer
     start = array if tensor._memory is None else tensor._memory

@@ -125,7 +125,7 @@ def may_be_left_out(parameter: inspect.Parameter) -> bool:
     return kind is not None and not kind.optional and parameter.default is LEFT_OUT
 
 
-def refused(called: str, name: str, word: str, value: Any) -> TypeError:
+def wrong_type(called: str, name: str, word: str, value: Any) -> TypeError:
     """That an argument is of another type, in torch's words."""
     given = type_name(value)
     if isinstance(value, (numpy.ndarray, numpy.generic)):
@@ -185,7 +185,7 @@ def checked(called: str, name: str, kind: Kind, value: Any) -> Any:
     if found is None and isinstance(value, Tensor) and kind.word == "float":
         return plain_number(called, name, value)
     if found is None:
-        raise refused(called, name, kind.word, value)
+        raise wrong_type(called, name, kind.word, value)
     return found
 
 
@@ -230,7 +230,7 @@ def loose(called: str, name: str, values: tuple[Any, ...]) -> tuple[int, ...]:
         return tuple(given)
     found = _sizes(given)
     if found is None:
-        raise refused(called, name, "tuple of ints", one if len(values) == 1 else given)
+        raise wrong_type(called, name, "tuple of ints", one if len(values) == 1 else given)
     return found
 
 

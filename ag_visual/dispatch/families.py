@@ -16,7 +16,7 @@ from ag_visual import dtypes, promotion
 from ag_visual.dispatch import vmap
 from ag_visual.dispatch.overflow import check_overflow
 from ag_visual.dispatch.record import EACH, FLOAT, LINEAR, PROMOTE, ErrorSample, Op, Sample, camel
-from ag_visual.dispatch.rules import Carried, Refused, asks, requests_of
+from ag_visual.dispatch.rules import Carried, NotDifferentiable, requesting, requests_of
 from ag_visual.dispatch.table import composite, op, ops
 
 
@@ -54,9 +54,9 @@ def number_in(number: Any, dtype: Any) -> Any:
 _FLAT = "It is zero almost everywhere: detach the input, or use a smooth function."
 
 
-def refused(name: str, why: str = _FLAT) -> Callable[..., Any]:
+def not_differentiable(name: str, why: str = _FLAT) -> Callable[..., Any]:
     """The rule of an op that torch does not differentiate: its backward says so."""
-    return Refused(f"the derivative for '{name}' is not implemented. {why}")
+    return NotDifferentiable(f"the derivative for '{name}' is not implemented. {why}")
 
 
 def _times(derivative: Callable[..., Any], carried: str) -> Callable[..., Any]:
@@ -70,7 +70,7 @@ def _times(derivative: Callable[..., Any], carried: str) -> Callable[..., Any]:
     if carried == "g":
         return derivative
     with_tangent = functools.partial(derivative)
-    return asks(*(carried if name == "g" else name for name in requests))(with_tangent)
+    return requesting(*(carried if name == "g" else name for name in requests))(with_tangent)
 
 
 def _as_torch_rounds(options: dict[str, Any]) -> None:
@@ -232,11 +232,13 @@ def promoted_with(F: Any, self: Any, *numbers: Any) -> Any:
     return self
 
 
-def chosen_variant(name: str, choose: Callable[..., str], spaces: str = "") -> None:
+def chosen_variant(
+    name: str, choose: Callable[..., str], spaces: str = "", aliases: tuple[str, ...] = ()
+) -> None:
     """The in-place variant of a composite: that of the op which `choose(arguments)` names."""
 
     def body(F: Any, self: Any, *args: Any, **kwargs: Any) -> Any:
         return ops[choose(*args, **kwargs)].write(self, *args, **kwargs)
 
     body.__doc__ = f"`{name[:-1]}`, written into its first argument, which it returns."
-    composite(name, spaces=spaces)(body)
+    composite(name, spaces=spaces, aliases=aliases)(body)

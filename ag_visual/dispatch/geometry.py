@@ -11,13 +11,13 @@ from typing import Any
 
 from ag_visual.arrays.backend import backend_of, of_namespace
 from ag_visual.core import saved, view
-from ag_visual.core.level import hollow, not_batched
+from ag_visual.core.level import is_batchedtensor, not_batched
 from ag_visual.core.tensor import Tensor
 from ag_visual.dispatch.memory import line_of, memory_of, offset_of, reach, row_major
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Place:
+class TensorGeometry:
     """How a tensor lies in its memory: strides and offset in elements.
 
     memory: a weak reference to the array over all of it. Where that is gone, or another array lies
@@ -30,7 +30,7 @@ class Place:
     memory: Any
 
     @classmethod
-    def of(cls, tensor: Any) -> Place:
+    def of(cls, tensor: Any) -> TensorGeometry:
         return cls(tensor.stride(), tensor.storage_offset(), weakref.ref(memory_of(tensor)))
 
     def bytes(self, array: Any) -> tuple[int, ...]:
@@ -43,9 +43,9 @@ class Place:
         Of slices, which none may leave: has each its strides?
         """
         array, memory = tensor._array, self.memory()
-        if not lies_so(array, self.bytes(array)):
+        if not has_strides(array, self.bytes(array)):
             return False
-        if hollow(tensor) or memory is None:
+        if is_batchedtensor(tensor) or memory is None:
             return True
         length = line_of(memory).nbytes // memory.itemsize
         alike = line_of(memory_of(tensor)).nbytes // array.itemsize == length
@@ -57,7 +57,7 @@ class Place:
         span = reach(array.shape, self.stride)
         strides = self.bytes(array)
         if self.offset <= first and last <= self.offset + span:
-            if not lies_so(array, strides):
+            if not has_strides(array, strides):
                 array = _copy_into(view.spread(xp, array.shape, array.dtype, strides), array)
             return line_of(array), self.offset
         memory = self.memory()
@@ -70,7 +70,7 @@ class Place:
         return line_of(memory, array), 0
 
 
-def lies_so(array: Any, strides: tuple[int, ...], first: int = 0) -> bool:
+def has_strides(array: Any, strides: tuple[int, ...], first: int = 0) -> bool:
     """Has an array these strides, where they count? first: of the dimensions from this one on."""
     triples = list(zip(array.shape, array.strides, strides, strict=True))[first:]
     return all(n < 2 or a == b for n, a, b in triples)
@@ -83,7 +83,7 @@ def _copy_into(target: Any, source: Any) -> Any:
 
 def geometry(
     name: str, self: Any, size: Any, stride: Any, storage_offset: int | None
-) -> tuple[tuple[int, ...], tuple[int, ...], int, Place | None]:
+) -> tuple[tuple[int, ...], tuple[int, ...], int, TensorGeometry | None]:
     """A geometry that stays within the memory of `self`, and where `self` lies in that."""
     size, stride = tuple(size), tuple(stride)
     if len(size) != len(stride):
@@ -106,10 +106,12 @@ def geometry(
     plain = self._memory is None or self._memory is array
     if plain and array.flags.c_contiguous and needed <= array.nbytes:
         return size, stride, offset, None
-    return size, stride, offset, Place.of(self)
+    return size, stride, offset, TensorGeometry.of(self)
 
 
-def straighten(self: Any, seen: view.View, args: tuple[Any, ...], *, resized: bool = False) -> None:
+def start_at_base(
+    self: Any, seen: view.View, args: tuple[Any, ...], *, resized: bool = False
+) -> None:
     """Let an as_strided view of a view start at the base, where that reaches as far.
 
     Where a step in between changes the dtype, it starts at what the last such step made, if it has
@@ -151,7 +153,7 @@ def resize(tensor: Tensor, shape: tuple[int, ...], offset: int | None = None) ->
     than it has gets new one, with its elements copied; a view cannot. It looks from then on at
     what it has grown, or shrunk, to: so does its gradient.
     """
-    if hollow(tensor):
+    if is_batchedtensor(tensor):
         raise not_batched("resize_")
     array = tensor._array
     # What a smaller size left over is still there.
@@ -180,6 +182,6 @@ def _resized(self: Tensor, seen: view.View, shape: tuple[int, ...], offset: int)
     args = geometry("resize_", self, shape, row_major(shape), offset)
     step = seen.op.table.of("as_strided_from")
     found = view.View(seen.base, seen, step, args, seen.snapshot, seen.meta, self._array)
-    found.own, found.made, found.apart = seen.own, seen.made, seen.apart
-    straighten(self, found, args, resized=True)
+    found.own, found.made, found.own_tangent = seen.own, seen.made, seen.own_tangent
+    start_at_base(self, found, args, resized=True)
     return found

@@ -12,7 +12,7 @@ from typing import Any
 
 from ag_visual.devices import device as Device
 from ag_visual.dispatch.record import ELEMENTWISE, LINEAR, Op
-from ag_visual.dispatch.rules import Refused
+from ag_visual.dispatch.rules import NotDifferentiable
 
 
 def on_values(function: Callable[..., Any], op: Op, values: dict[str, Any]) -> Any:
@@ -89,7 +89,7 @@ def _counting(op: Op, tangents: dict[str, Any], inplace: bool) -> dict[str, Any]
         return {}
     known = op.diff_inputs
     counting = {name: tangents[name] for name in tangents if name in known}
-    if counting and (op.jvp is None or type(op.jvp) is dict or op.refuses):
+    if counting and (op.jvp is None or type(op.jvp) is dict or op.not_implemented):
         for name in counting:
             if refusing(op, name):
                 raise without_jvp(op, inplace)
@@ -100,8 +100,8 @@ def refusing(op: Op, name: str) -> bool:
     """Whether there is no rule for an input."""
     if op.jvp is None or (type(op.jvp) is dict and name not in op.jvp):
         return True
-    return op.refuses and any(
-        isinstance(rule.function, Refused) and name in rule.inputs for rule in op.rules
+    return op.not_implemented and any(
+        isinstance(rule.function, NotDifferentiable) and name in rule.inputs for rule in op.rules
     )
 
 

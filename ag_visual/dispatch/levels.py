@@ -27,7 +27,7 @@ from ag_visual.core.level import (
 )
 from ag_visual.core.tensor import Tensor, check_inplace, rebase
 from ag_visual.dispatch import tangents, vmap
-from ag_visual.dispatch.codegen.scope import odd_types
+from ag_visual.dispatch.codegen.scope import slow_path_types
 from ag_visual.dispatch.inplace import _assignable, run_inplace
 from ag_visual.dispatch.interpreted import (
     _arguments,
@@ -40,7 +40,7 @@ from ag_visual.dispatch.op_node import _edges, _grown, borrows, link_views, make
 from ag_visual.dispatch.record import Op
 from ag_visual.dispatch.tangents import depth_of
 
-odd_types.update((Lifted, Batched))
+slow_path_types.update((Lifted, Batched))
 
 
 def unusual() -> bool:
@@ -88,7 +88,7 @@ def below(levels: tuple[Level, ...], depth: int) -> tuple[Any, ...]:
     return levels[:depth], grad, inference
 
 
-def beneath(level: Level, function: Callable[..., Any], *args: Any) -> Any:
+def call_below(level: Level, function: Callable[..., Any], *args: Any) -> Any:
     """`function(*args)` in the world below a level that is open here."""
     return modes.at_levels(*below(modes.state.levels, level.depth - 1), False, function, *args)
 
@@ -452,7 +452,7 @@ __all__ = [
     "at_level",
     "at_level_inplace",
     "below",
-    "beneath",
+    "call_below",
     "levelled_among",
     "outside",
     "unusual",

@@ -59,21 +59,14 @@ def offset_of(tensor: Tensor) -> int:
     if tensor._array.size or tensor._view is None:
         return offset
     for step in tensor._view.chain():
-        dim, before, count = _part(step.op, step.args)
+        declared = step.op.op if isinstance(step.op, ListItem) else step.op
+        part = getattr(declared, "part", None)
+        if part is None:
+            continue
+        dim, before, count = part(getattr(step.op, "index", 0), *step.args)
         if before and not count:
             offset += before * step.seen.strides[dim] // tensor._array.itemsize
     return offset
-
-
-def _part(op: Any, args: Any) -> tuple[int, int, int]:
-    """The dimension that a view takes a part of, how much is before the part and in it."""
-    if getattr(op, "name", "") == "slice":
-        dim, start, end, _ = args
-        return dim, start, end - start
-    if isinstance(op, ListItem) and op.op.name == "split_with_sizes":
-        sizes, dim = args
-        return dim, sum(sizes[: op.index]), sizes[op.index]
-    return 0, 0, 0
 
 
 def channels_last(array: Any) -> bool:

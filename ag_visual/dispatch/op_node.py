@@ -173,7 +173,7 @@ def make_node_class(op: Op) -> type[OpNode]:
         if name in op.not_exposed:
             continue
         body[f"_saved_{name}"] = property(attrgetter(f"a_{name}"))
-    if op.refuses:
+    if op.not_implemented:
         # It says so whatever arrives, and whoever wants its gradients.
         body.update(runs_undefined=True, skips=False)
     if op.fused:

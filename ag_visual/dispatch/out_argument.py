@@ -14,7 +14,7 @@ from typing import Any
 from ag_visual import promotion
 from ag_visual.core import modes
 from ag_visual.core.dual import dual_of
-from ag_visual.core.level import hollow
+from ag_visual.core.level import is_batchedtensor
 from ag_visual.core.source import warn
 from ag_visual.core.tensor import Tensor, before_write, wrote
 from ag_visual.dispatch.dtype_errors import in_macros
@@ -80,7 +80,9 @@ def into(
     for target in targets:
         if not isinstance(target, Tensor):
             raise TypeError(f"{name}(): argument 'out' must be Tensor, not {type_name(target)}")
-    if modes.state.levels and any(map(hollow, leaves_of((*targets, *args, *kwargs.values())))):
+    if modes.state.levels and any(
+        map(is_batchedtensor, leaves_of((*targets, *args, *kwargs.values())))
+    ):
         raise RuntimeError(
             f"Batching rule not implemented for aten::{name}.out; the fallback path doesn't work "
             "on out= or view ops. Leave out=: a mapped function returns its results."

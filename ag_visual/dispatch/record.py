@@ -1,6 +1,6 @@
 """How an op is declared: one record per op, from which everything else follows.
 
-A rule's parameter names are its requests, unless it says them apart (`rules.asks`): `F` the op
+A rule's parameter names are its requests, unless `rules.requesting` names them: `F` the op
 namespace, `g` the incoming gradient (`gs` for several), `t_x` a tangent, an input's name its saved
 value, an output's name (`result`) the saved output, `x_shape`, `x_dtype`, `x_strides` what they
 say, an argument's name its value, `needs` which gradients are wanted. They are read once, here; an
@@ -18,7 +18,7 @@ from typing import Any
 
 from ag_visual.dispatch.arguments import Kind, kind_of
 from ag_visual.dispatch.autocast import casts_of
-from ag_visual.dispatch.rules import Refused, Rule, requests_of
+from ag_visual.dispatch.rules import NotDifferentiable, Rule, requests_of
 
 LINEAR = "linear"
 """jvp: the op is linear in all its differentiable inputs together."""
@@ -142,6 +142,8 @@ class Op:
     """Further fields that torch's node has."""
     not_exposed: frozenset[str] = frozenset()
     """Fields that it has not."""
+    zero_preserving: bool = False
+    """Of one tensor, and zero where that is: of a sparse tensor it takes the values alone."""
     fused: tuple[str, ...] = ()
     """The inputs that torch's backward op takes beside the gradient, so that what it gives is a
     function of them, if only a constant one (see `op_node.Tied`)."""
@@ -150,6 +152,9 @@ class Op:
 
     view: bool = False
     """The result shares memory with self."""
+    part: Callable[..., tuple[int, int, int]] | None = None
+    """Of a view that takes a part of a dimension, from the index of the output and the arguments:
+    which dimension, how many elements come before the part, and how many it has."""
     may_donate: bool = False
     """No view, but takes over the memory of an input that nobody else holds."""
     layout: str = ""
@@ -181,12 +186,21 @@ class Op:
     """Whether there is one."""
     method: bool = True
     """Whether tensors have it as a method, too."""
+    aliases: tuple[str, ...] = ()
+    """Further names of the function, the method and the in-place variant."""
     public_name: str = ""
     """The public name in error texts, where several ops share one."""
     spaces: str = DERIVED
     """torch's namespaces that it stands in, under another name where one is said: "torch special",
     "nn.functional", "torch special.psi" (default: "torch" where it is public; `linalg_qr` and
     `special_i1` are `linalg.qr` and `special.i1`)."""
+    functional_inplace: str = ""
+    """What torch.nn.functional has of the in-place variant: "flag" (`silu(x, inplace=True)`),
+    "function" (`elu_(x)`), or both."""
+    foreach: str = ""
+    """What `torch._foreach_name` takes (see ag_visual.foreach): "unary", "binary alpha"."""
+    operands: bool = False
+    """Whether an error about shapes shows its first two arguments as the user wrote them."""
     out: bool | str = DERIVED
     """Whether it takes `out=` (default: an op that is not a view does); words say how torch treats
     it where that does not follow: "casts check_overlap" (see out_argument.WORDS)."""
@@ -199,8 +213,9 @@ class Op:
     F and parameters, which the tests compute, or, with subscripts, an expression in quotes:
     "Sum(k, self[i, k] * mat2[k, j])"."""
     symbol: str = ""
-    """How formulas write it: a sign between its inputs ("+", "mod"), "/" or "ᵀ", another name
-    ("σ"), or "self": as its input, for it changes nothing that a formula is about."""
+    """How formulas write it: a sign between its inputs ("+", "mod"), a layout ("/", "ᵀ", "√", "e^",
+    and the others of notation._LAYOUTS), another name ("σ"), or "self": as its input, for it
+    changes nothing that a formula is about."""
     shape_only: bool = False
     """No view, but its elements are those of self in other places."""
 
@@ -242,7 +257,7 @@ class Op:
     rules: tuple[Rule, ...] = field(init=False)
     diff_inputs: tuple[str, ...] = field(init=False)
     """Inputs that have a rule, in parameter order: the node's edges."""
-    refuses: bool = field(init=False)
+    not_implemented: bool = field(init=False)
     """Whether one of its rules raises, as torch's NotImplemented node."""
     saves: tuple[str, ...] = field(init=False)
     """Tensor fields of the node."""
@@ -338,7 +353,9 @@ class Op:
         self.rules = tuple(self._rule(_inputs_of(k), rule) for k, rule in (vjp or {}).items())
         asked = {name for rule in self.rules for name in rule.inputs}
         self.diff_inputs = tuple(p for p in self.params if p in asked)
-        self.refuses = any(isinstance(rule.function, Refused) for rule in self.rules)
+        self.not_implemented = any(
+            isinstance(rule.function, NotDifferentiable) for rule in self.rules
+        )
         self._collect()
 
     def _variant(self, node: str, vjp: dict[Any, Callable[..., Any]] | None) -> Op:

@@ -6,12 +6,13 @@ Tensors.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from typing import Any
 
 from ag_visual import dtypes
 from ag_visual.arrays.backend import backend_of
-from ag_visual.arrays.coo import Coo, refused
+from ag_visual.arrays.coo import Coo, no_sparse_rule
 from ag_visual.core import modes, saved
 from ag_visual.core.level import Batched, Lifted, lift
 from ag_visual.core.node import Node
@@ -19,13 +20,13 @@ from ag_visual.core.saved_packed import Packed
 from ag_visual.core.sparse import SparseTensor, tensor_of
 from ag_visual.core.tensor import Tensor, before_write, check_inplace, from_array, rebase, wrote
 from ag_visual.dispatch.arguments import NUMBERS
-from ag_visual.dispatch.codegen.scope import odd_types
+from ag_visual.dispatch.codegen.scope import slow_path_types
 from ag_visual.dispatch.dims import broadcast
 from ag_visual.dispatch.record import Op
 from ag_visual.events import instrument
 from ag_visual.promotion import result_type, scalar_dtype
 
-odd_types.add(SparseTensor)
+slow_path_types.add(SparseTensor)
 
 
 class SparseFirst(RuntimeError):
@@ -187,7 +188,7 @@ def assembled(
 ) -> Tensor:
     """A sparse tensor of indices (an array) and values, which may have a history."""
     if isinstance(values, Batched):
-        raise refused("view")
+        raise no_sparse_rule("view")
     if isinstance(values, Lifted):
         if values.requires_grad:
             raise NotImplementedError(
@@ -293,9 +294,11 @@ def among(op: Op, given: list[Any]) -> bool:
 
 def _found(op: Op, given: list[Any], name: str) -> Any:
     rule = _rules.get(op.name)
-    if rule is None:
-        raise refused(name)
-    return rule(dict(zip(op.params, given, strict=True)))
+    if rule is not None:
+        return rule(dict(zip(op.params, given, strict=True)))
+    if op.zero_preserving:
+        return _of_values(given[0], op.call)
+    raise no_sparse_rule(name)
 
 
 def call(op: Op, given: list[Any]) -> Any:
@@ -312,14 +315,14 @@ def write(op: Op, name: str, given: list[Any]) -> Any:
     """One call of an in-place op; a sparse target gets new indices and values."""
     target = given[0]
     if not isinstance(target, Tensor):
-        raise refused(name)
+        raise no_sparse_rule(name)
     before_write(target)
     found = _found(op, given, name)
     if isinstance(found, Tensor):
-        raise refused(name)
+        raise no_sparse_rule(name)
     kind, inputs, held, kept = found
     if type(held) is not type(target._array):
-        raise refused(name)
+        raise no_sparse_rule(name)
     if held.shape != target._array.shape:
         raise RuntimeError(
             f"output with shape {list(target._array.shape)} doesn't match the broadcast shape "
@@ -362,7 +365,7 @@ def _sum(given: dict[str, Any], sign: int) -> tuple[type[SparseNode], Any, Any, 
     if is_sparse(one) and not is_sparse(other):
         raise SparseFirst
     if not isinstance(one, Tensor):
-        raise refused(name)
+        raise no_sparse_rule(name)
     a, b = one._array, other._array
     if a.shape != b.shape:
         if type(a) is Coo:
@@ -436,7 +439,7 @@ Conj = node_kind("ConjBackward0", lambda _, g: (g.conj(),))
 def _div(given: dict[str, Any]) -> Any:
     one, number = given["self"], _scalar(given["other"])
     if number is None or not is_sparse(one):
-        raise refused("div")
+        raise no_sparse_rule("div")
     held = _promoted(one._array, number, dtypes.get_default_dtype())
     return Div, (one,), held / number, number
 
@@ -487,7 +490,7 @@ Move = node_kind("ToCopyBackward0", _back)
 def _copied(given: dict[str, Any]) -> Any:
     target, source = (given[name] for name in tuple(given)[:2])
     if not (is_sparse(target) and is_sparse(source)):
-        raise refused("copy_")
+        raise no_sparse_rule("copy_")
     return Clone, (source,), source._array.copy(), None
 
 
@@ -496,8 +499,8 @@ def _pow(given: dict[str, Any]) -> Any:
     x, number = given.values()
     number = _scalar(number)
     if not is_sparse(x) or number is None or isinstance(number, complex) or number <= 0:
-        raise refused("pow")
-    return _of_values(x, "pow", number)
+        raise no_sparse_rule("pow")
+    return _of_values(x, operator.pow, number)
 
 
 @rule("sum_all")
@@ -516,7 +519,7 @@ def _norm(given: dict[str, Any]) -> Any:
         )
     order = given["ord"]
     if (x.requires_grad and modes.grad_enabled()) or given["keepdim"] or not order > 0:
-        raise refused("norm")
+        raise no_sparse_rule("norm")
     values = from_array(x._array.coalesced().values)
     return Clone, (), values.norm(order)._array, None
 
@@ -530,21 +533,11 @@ def _everywhere(g: Any, shape: tuple[int, ...]) -> Any:
     return backend_of(g).xp.broadcast_to(g, shape).copy()
 
 
-_ZERO_STAYS = (
-    "abs sign sgn sqrt square sin sinh asin asinh tan tanh atan atanh expm1 log1p relu floor ceil "
-    "round trunc frac erf erfinv deg2rad rad2deg isnan isinf"
-)
-
-
-def _of_values(x: Any, name: str, *args: Any) -> Any:
+def _of_values(x: Any, function: Callable[..., Any], *args: Any) -> Any:
     """A function that is zero at zero: computed of the values, after coalescing."""
     if x.requires_grad and modes.grad_enabled():
         own = coalesced(x)
-        return like(own._array, getattr(values_of(own), name)(*args))
+        return like(own._array, function(values_of(own), *args))
     held = x._array.coalesced()
-    values = getattr(from_array(held.values), name)(*args)
+    values = function(from_array(held.values), *args)
     return Clone, (), held.with_values(values._array), None
-
-
-for _name in _ZERO_STAYS.split():
-    _rules[_name] = lambda given, name=_name: _of_values(given["self"], name)  # type: ignore[misc]

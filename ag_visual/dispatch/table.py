@@ -14,11 +14,12 @@ from typing import Any
 
 import numpy
 
+from ag_visual.core.diagnosis import operands, repair, source_rewrite
 from ag_visual.core.tensor import Tensor
 from ag_visual.dispatch import entry, interpreted, jvp as jvp_rules, op_node, validate_grad, vmap
 from ag_visual.dispatch.autocast import casting, casts_of
 from ag_visual.dispatch.codegen.backward import backward
-from ag_visual.dispatch.codegen.composite import as_function, bind_namespace
+from ag_visual.dispatch.codegen.composite import as_function, bind_namespace, with_flag
 from ag_visual.dispatch.codegen.forward import specialize
 from ag_visual.dispatch.codegen.inplace import inplace as built_inplace
 from ag_visual.dispatch.memory import settled
@@ -172,6 +173,10 @@ symbols: dict[str, str] = {}
 """How formulas write ops and composites: see `symbol` of a record."""
 moved: set[str] = set()
 """The ops and composites whose results have the elements of self in other places."""
+foreach: dict[str, str] = {}
+"""What `torch._foreach_name` takes, by name: see `foreach` of a record."""
+return_types: dict[str, tuple[str, ...]] = {}
+"""The fields of torch's named tuples, by their names."""
 operators: dict[str, str] = {}
 """The op or composite that each of Python's operators calls: {"truediv": "true_divide"}."""
 functions: dict[str, Callable[..., Any]] = {}
@@ -219,6 +224,12 @@ def op(name: str, kernel: str | Callable[..., Any], **options: Any) -> Op:
                 spaces["torch"][f"{name}_"] = write
         if record.public and record.method:
             setattr(Tensor, f"{name}_", write)
+    alias(name, *record.aliases)
+    _offer_inplace(record)
+    _list(name, record.foreach, record.operands, record.view and not record.multi)
+    offered = record.namedtuple or (name if record.spaces else "")
+    if offered and len(record.outputs) > 1 and record.outputs[0] != "result0":
+        return_types.setdefault(offered, tuple(record.outputs))
     return record
 
 
@@ -249,6 +260,27 @@ def _write(name: str, symbol: str, shape_only: bool) -> None:
         moved.add(name)
 
 
+def _offer_inplace(op: Op) -> None:
+    """The in-place variant in nn.functional, as `functional_inplace` of a record says."""
+    words, inplace = op.functional_inplace.split(), f"{op.name}_"
+    if words:
+        repair.module_ops.add(inplace)
+    if "function" in words:
+        _offer(inplace, op.write, "nn.functional")
+    if "flag" in words:
+        _offer(op.name, with_flag(op, op.call, op.write), "nn.functional")
+
+
+def _list(name: str, lists: str, shows_operands: bool, view: bool) -> None:
+    """Note what `_foreach_name` takes, and what the diagnosis of errors reads in source text."""
+    if lists:
+        foreach[name] = lists
+    if shows_operands:
+        operands.calls.add(name)
+    if view:
+        source_rewrite.views.add(name)
+
+
 def alias(name: str, *others: str) -> None:
     """Further names of a public function, of its method and of its in-place variant."""
     for suffix in ("", "_"):
@@ -277,13 +309,16 @@ def composite(
     symbol: str = "",
     shape_only: bool = False,
     autocast: str = "",
+    foreach: str = "",
+    operands: bool = False,
+    view: bool = False,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Declare a function of other ops: `def name(F, self, ...)`, usable on both namespaces.
 
     out: as in a record; autocast, too, but without it its ops are looked at one by one.
     doc: its docstring, where the body has none.
     varargs: the last parameter, a tuple of ints, which the method takes one by one, too. spaces,
-    symbol, shape_only: as in a record.
+    symbol, shape_only, foreach, operands, view: as in a record.
     """
     where = spaces if spaces is not None else "torch" if public else ""
 
@@ -297,6 +332,7 @@ def composite(
         if casts is not None:
             cast_bodies[key] = casting(casts, body)
         _write(key, symbol, shape_only)
+        _list(key, foreach, operands, view)
         call = bind_namespace(body, traced, key, out, varargs, cast_bodies.get(key))
         several = inspect.signature(body).parameters.get(varargs or "")
         for each in (key, *aliases):
@@ -306,6 +342,12 @@ def composite(
         return call
 
     return declare
+
+
+def named_tuple(name: str, *fields: str) -> Any:
+    """Declare the named tuple that a function of other ops gives, `torch.return_types.name`."""
+    return_types[name] = fields
+    return interpreted.named_tuple(name, fields)
 
 
 def function(

@@ -380,23 +380,14 @@ def slice_by_slice(batch: Batch) -> Any:
 
 def data_dependent(batch: Batch) -> Any:
     """No rule: the shape of the result depends on values, and so differs between slices."""
-    raise dynamic_shape(batch.op.public_name)
-
-
-_CALLED = {"unique": "_unique2"}
+    raise dynamic_shape(batch.op.aten or batch.op.public_name)
 
 
 def dynamic_shape(name: str) -> RuntimeError:
     """The error of an op whose result differs in shape between slices."""
-    if name == "masked_select":
-        return RuntimeError(
-            "vmap: Attempted to vmap over `mask` in torch.masked_select(self, mask) We cannot "
-            "support this because for each batch this would return a differently shaped Tensor. "
-            "Use torch.where, or multiply with the mask."
-        )
     return RuntimeError(
         "vmap: We do not support batching operators that can output dynamic shape. Attempted to "
-        f"vmap over aten::{_CALLED.get(name, name)}. Use an op whose result has the same shape for "
+        f"vmap over aten::{name}. Use an op whose result has the same shape for "
         "every slice (torch.where, a mask that multiplies), or loop."
     )
 

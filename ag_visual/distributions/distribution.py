@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import Any
 
 from ag_visual.autograd.grad_mode import no_grad
-from ag_visual.core.level import all_values, anywhere, hollow
+from ag_visual.core.level import all_values, anywhere, is_batchedtensor
 from ag_visual.core.source import warn
 from ag_visual.core.tensor import Tensor
 from ag_visual.distributions._namespace import F
@@ -223,7 +223,7 @@ class Distribution:
 
 def _text(value: Any) -> str:
     """A tensor in an error; what stands for slices of a vmap has no number to show."""
-    return repr(value) if hollow(value) else format(value)
+    return repr(value) if is_batchedtensor(value) else format(value)
 
 
 def everywhere(valid: Any) -> bool:

@@ -51,7 +51,7 @@ def _compute(task: GraphTask, node: Any, g: Any, call_site: Any, spans: SpanLog 
         return node.skip(call_site)
     if task.traced:
         if call_site is not None:
-            node.claim(call_site)
+            node.acquire(call_site)
         results = node.traced(g)
         if call_site is not None:
             node.release()

@@ -11,7 +11,7 @@ from typing import Any
 from ag_visual.autograd.forward_ad import checked_tangent
 from ag_visual.core import dual, modes, view
 from ag_visual.core.dual import ForwardLevel
-from ag_visual.core.level import Level, Tape, Wrapper, hollow, lift, settle
+from ag_visual.core.level import Level, Tape, Wrapper, is_batchedtensor, lift, settle
 from ag_visual.core.tensor import Tensor
 from ag_visual.dispatch.jvp import called
 from ag_visual.dispatch.memory import line_of, memory_of, reach
@@ -120,9 +120,9 @@ def _behind(tensor: Any) -> bool:
 
 def _beside(primal: Tensor, tangent: Tensor) -> Tensor:
     """A tangent that lies in memory as its primal does: itself, or a copy, zeros around it."""
-    array, slices = primal._array, hollow(primal)
+    array, slices = primal._array, is_batchedtensor(primal)
     there = dual.same_strides(array, tangent._array)
-    if not (slices or hollow(tangent) or primal._memory is None):
+    if not (slices or is_batchedtensor(tangent) or primal._memory is None):
         there = dual.same_layout(primal, tangent)
     if there or not view.distinct(array.shape, array.strides, array.itemsize):
         return tangent

@@ -3,6 +3,7 @@
 import multiprocessing as _multiprocessing
 from multiprocessing import *  # noqa: F403
 
+from ag_visual import absent as _absent
 from ag_visual.multiprocessing.spawning import (
     ProcessContext as ProcessContext,
     ProcessExitedException as ProcessExitedException,
@@ -18,3 +19,4 @@ from ag_visual.multiprocessing.spawning import (
 from ag_visual.names import expose as _expose
 
 _expose(__name__, *_multiprocessing.__all__)
+__getattr__ = _absent.asked(__name__, "multiprocessing")

@@ -32,58 +32,17 @@ for _name in (
     globals()[f"{_name}_with_indices"] = _with_indices(_name)
 
 
-def _with_inplace(name: str) -> Callable[..., Any]:
-    """`name(input, inplace=False)`: the op, or its in-place variant."""
-    out, variant = _functions[name], _functions[f"{name}_"]
-
-    def function(input: Any, inplace: bool = False) -> Any:
-        return (variant if inplace else out)(input)
-
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"torch.{name}, in place if asked."
-    return function
-
-
-for _name in ("relu", "silu", "mish", "hardswish", "hardsigmoid"):
-    globals()[_name] = _with_inplace(_name)
-
-
-def celu(input: Any, alpha: float = 1.0, inplace: bool = False) -> Any:
-    """torch.celu, in place if asked."""
-    return _functions["celu_" if inplace else "celu"](input, alpha)
-
-
 def elu(input: Any, alpha: float = 1.0, inplace: bool = False) -> Any:
     """torch.elu, in place if asked."""
     return _functions["elu_" if inplace else "elu"](input, alpha)
 
-
-def leaky_relu(input: Any, negative_slope: float = 0.01, inplace: bool = False) -> Any:
-    """torch.leaky_relu, in place if asked."""
-    return _functions["leaky_relu_" if inplace else "leaky_relu"](input, negative_slope)
-
-
-def hardtanh(input: Any, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Any:
-    """torch.hardtanh, in place if asked."""
-    return _functions["hardtanh_" if inplace else "hardtanh"](input, min_val, max_val)
-
-
-def threshold(input: Any, threshold: float, value: float, inplace: bool = False) -> Any:
-    """torch.threshold, in place if asked."""
-    return _functions["threshold_" if inplace else "threshold"](input, threshold, value)
-
-
-relu_, elu_, leaky_relu_ = (_functions[f"{n}_"] for n in ("relu", "elu", "leaky_relu"))
-hardtanh_, threshold_, celu_ = (_functions[f"{n}_"] for n in ("hardtanh", "threshold", "celu"))
-
-rrelu_ = _functions["rrelu_"]
 
 _SELU = (1.6732632423543772848170429916717, 1.0507009873554804934193349852946)
 
 
 def relu6(input: Any, inplace: bool = False) -> Any:
     """min(max(x, 0), 6)."""
-    return hardtanh(input, 0.0, 6.0, True) if inplace else _functions["relu6"](input)
+    return _functions["hardtanh_"](input, 0.0, 6.0) if inplace else _functions["relu6"](input)
 
 
 def selu(input: Any, inplace: bool = False) -> Any:

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 from ag_visual.core.level import Batched, Lifted, Wrapper, wrap
 from ag_visual.core.tensor import Tensor, from_array
 from ag_visual.core.tensor_base import TensorBase
-from ag_visual.dispatch.codegen.scope import odd_types, take_fast
+from ag_visual.dispatch.codegen.scope import slow_path_types, take_fast
 from ag_visual.errors import type_name
 from ag_visual.names import expose as _expose
 from ag_visual.ops.tensor.make import NEEDS_FLOAT
@@ -71,7 +71,7 @@ class _BatchedParameter(Batched, Parameter):
 
 for _kind in (_LiftedParameter, _BatchedParameter):
     _kind.__name__ = _kind.__qualname__ = "Parameter"
-    odd_types.add(_kind)
+    slow_path_types.add(_kind)
 
 
 def _at_level(data: Wrapper, requires_grad: bool) -> Parameter:

@@ -6,6 +6,7 @@ have torch's older names of it.
 
 from __future__ import annotations
 
+from ag_visual import absent as _absent
 from ag_visual.names import only as _only
 from ag_visual.profiler import itt as itt
 from ag_visual.profiler.execution_trace import ExecutionTraceObserver as ExecutionTraceObserver
@@ -40,3 +41,4 @@ __all__ = [
     "tensorboard_trace_handler",
 ]
 __dir__ = _only(__all__, __name__)
+__getattr__ = _absent.asked(__name__, "profiler")

@@ -68,7 +68,7 @@ def around(*args, **kwargs):
 
 
 def _code(template: str, skip: bool = False, silent: bool = False) -> CodeType:
-    """skip: the first argument is the namespace of ops. silent: no span where the result is given."""
+    """skip: the first argument is the namespace. silent: no span where the result is given."""
     given = "args[1:]" if skip else "args"
     unless = f"if out is {given}[0]: return out" if silent else ""
     text = template.replace("{given}", given).replace("{unless}", unless)

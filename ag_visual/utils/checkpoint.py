@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy
 
+from ag_visual import absent as _absent
 from ag_visual.autograd import Function, Variable, backward as run_backward
 from ag_visual.autograd.grad_mode import enable_grad, is_grad_enabled, no_grad
 from ag_visual.autograd.graph import (
@@ -470,3 +471,4 @@ def checkpoint_sequential(
 
 
 __dir__ = _only(__all__, __name__)
+__getattr__ = _absent.asked(__name__, "utils.checkpoint")

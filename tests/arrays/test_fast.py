@@ -26,10 +26,13 @@ from ag_visual.arrays.kernels import (
     lapack,
     loss,
     norm,
+    pool,
     recurrent,
     scatter,
     softmax,
 )
+
+from .test_pool import CASES as POOLINGS
 
 INSTALLED = fast.is_available()
 if not INSTALLED and os.environ.get("CI", "").lower() in ("1", "true"):
@@ -403,6 +406,61 @@ def test_nll_loss(used: list[str], dtype: str, reduction: int) -> None:
     both(loss.nll_loss, x[:, ::2], labels % 19, None, reduction)
     both(loss.nll_loss, x[:, 0], numpy.array(3), None, reduction)
     assert used == []
+
+
+@needs_numba
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("reduction", [loss.MEAN, loss.SUM])
+def test_losses_of_scores(used: list[str], dtype: str, reduction: int) -> None:
+    x = rows(dtype)
+    labels = numpy.arange(len(x)) % 37
+    for target in (labels, numpy.where(labels == 3, -100, labels), numpy.full(len(x), -100)):
+        used.clear()
+        agree(*both(loss.of_scores, x, target, reduction, -100))
+        assert used == ["of_scores"]
+    for bad in (37, -1, -(1 << 62)):
+        target = numpy.where(labels == 3, bad, labels)
+        assert loss.of_scores(numpy, x, target, reduction, -100) is None
+
+
+IMAGES: dict[str, Any] = {
+    "usual": lambda x: x,
+    "ties": lambda x: numpy.trunc(x),
+    "NaN": lambda x: numpy.where(abs(x) < 0.6, numpy.nan, x),
+    "all NaN": lambda x: x * numpy.nan,
+    "infinities": lambda x: numpy.where(abs(x) < 0.6, -numpy.inf, x * numpy.inf),
+    "-inf": lambda x: numpy.full_like(x, -numpy.inf),
+    "no images": lambda x: x[:0],
+    "no batch": lambda x: x[0],
+    "every second row": lambda x: x.repeat(2, 2)[:, :, ::2],
+    "channels last": lambda x: numpy.ascontiguousarray(x.swapaxes(1, 3)).swapaxes(1, 3),
+}
+
+
+@needs_numba
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("case", [c for c in POOLINGS if len(c[1]) == 2], ids=str)
+def test_max_pool(used: list[str], case: tuple[Any, ...], dtype: str) -> None:
+    x = numpy.random.default_rng(0).normal(size=(2, 3, 21, 22)).astype(dtype)
+    kernel, stride, _, dilation, _ = limits = case[1:]
+    disjoint = pool.windows_are_disjoint(kernel, stride, dilation)
+    for way, made in IMAGES.items():
+        used.clear()
+        images = made(x)
+        found, wanted = both(pool.max_pool2d, images, *limits)
+        agree(found[0], wanted[0])
+        numpy.testing.assert_array_equal(found[1], wanted[1])
+        plain = images.size > 0 and images.flags.c_contiguous
+        assert bool(used) == plain, way
+        g = numpy.random.default_rng(1).normal(size=found[1].shape).astype(dtype)
+        for given in (g, numpy.broadcast_to(numpy.ones((), dtype), g.shape)):
+            used.clear()
+            agree(*both(pool.max_pool2d_backward, given, found[1], images.shape, 2, disjoint))
+            assert bool(used) == (g.size > 0)
+    for bad in (21 * 22, -(1 << 62)):
+        places = numpy.full((2, 3, 1, 1), bad)
+        with pytest.raises(IndexError):
+            pool.max_pool2d_backward(numpy, numpy.ones((2, 3, 1, 1), dtype), places, x.shape, 2)
 
 
 @needs_numba

@@ -3,9 +3,9 @@ its kernel again and again.
 
 Once a round the page goes to the other notebook and back, the panel is asked for the pass before,
 and one kernel is killed as the system does when memory runs out. What each round leaves is told:
-the page's heap after a garbage collection, what the store holds, the memory of the kernel that goes
-on, and how long the panel took to show the pass before. An error in the page, or a panel that does
-not answer, ends the run with exit status 1.
+the page's heap after a garbage collection, its nodes of the DOM, what the store holds, the memory
+of the kernel that goes on, and how long the panel took to show the pass before. An error in the
+page, or a panel that does not answer, ends the run with exit status 1.
 """
 
 from __future__ import annotations
@@ -119,13 +119,14 @@ class Endurance:
         self.lab.wait_until(lambda: self.passes() > 1, "passes of a.ipynb again")
         session = self.page.context.new_cdp_session(self.page)
         session.send("HeapProfiler.collectGarbage")
+        dom = session.send("Memory.getDOMCounters")
         session.detach()
         heap, store, passes = self.lab.model(
             "[performance.memory.usedJSHeapSize / 2**20, model.store.bytes / 2**20,"
             " model.tasks.length]"
         )
         kernel = self.kernel("a.ipynb").memory_info().rss / 2**20
-        return dict(heap=heap, store=store, passes=passes, kernel=kernel, back=max(took))
+        return dict(heap=heap, store=store, passes=passes, kernel=kernel, back=max(took), **dom)
 
     def kill(self, path: str) -> None:
         """End this notebook's kernel from outside; JupyterLab says so and starts another one."""
@@ -151,6 +152,7 @@ class Endurance:
             found = self.round()
             print(
                 f"{(time.monotonic() - began) / 60:5.1f} min: page {found['heap']:4.0f} MiB,"
+                f" {found['nodes']} nodes and {found['jsEventListeners']} listeners of the DOM,"
                 f" store {found['store']:4.1f} MiB of {found['passes']} passes, kernel"
                 f" {found['kernel']:4.0f} MiB, the pass before after {found['back']:4.0f} ms",
                 flush=True,

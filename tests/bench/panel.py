@@ -19,6 +19,7 @@ from typing import Any
 
 from playwright.sync_api import sync_playwright
 
+from tests.ui.kernels import WATCHING, make_watching
 from tests.ui.lab import EXTENSION, VIEWPORT, Lab, Server
 
 SETUP = "import time\nimport ag_visual as torch"
@@ -144,11 +145,16 @@ class Bench:
         self.made = 0
 
     def open(self, *cells: str, record: bool = True) -> None:
-        """A notebook whose first cell has run, with the Inspector beside it, recording."""
+        """A notebook whose first cell has run, with the Inspector beside it: recording, or as a
+        newcomer has it, who has clicked nothing.
+        """
         lab = self.lab
         lab.server.end_sessions()
         self.made += 1
-        lab.open(f"bench_{self.made}.ipynb", [SETUP, *cells])
+        if not record:
+            make_watching(lab.server)
+        kernel = "python3" if record else WATCHING
+        lab.open(f"bench_{self.made}.ipynb", [SETUP, *cells], kernel=kernel)
         lab.run(0)
         lab.inspector()
         lab.wait_until(lambda: lab.model("inspector !== null"), "the Inspector")
@@ -162,11 +168,13 @@ class Bench:
         """Run a cell; when its backward ended, by its own last word."""
         return float(self.lab.run(cell).strip().splitlines()[-1])
 
-    def first_paint(self, source: str, nodes: int, turns: int) -> tuple[list[float], float]:
+    def first_paint(
+        self, source: str, nodes: int, turns: int, *, record: bool = True
+    ) -> tuple[list[float], float]:
         """Milliseconds from the end of the backward to a frame with its whole graph."""
         found, layouts = [], []
         for _ in range(turns):
-            self.open(source.format(nodes=nodes))
+            self.open(source.format(nodes=nodes), record=record)
             self.lab.page.evaluate(WATCH_NODES, nodes)
             ended = self.ended(1)
             found.append(self.lab.page.evaluate("() => window.painted") - ended)
@@ -250,6 +258,9 @@ PAINTED = (
 
 
 def report_paint(bench: Bench) -> None:
+    found, layout = bench.first_paint(CHAIN, 1_000, 7, record=False)
+    label = "chain of 1,000 nodes, nothing clicked"
+    print(f"first paint after backward, {label:36} {told(found)}, layout {layout:.0f}")
     for label, source, nodes, turns in PAINTED:
         found, layout = bench.first_paint(source, nodes, turns)
         print(f"first paint after backward, {label:36} {told(found)}, layout {layout:.0f}")

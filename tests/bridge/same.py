@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import argparse
+import functools
+import sys
 import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -67,10 +70,30 @@ def ops(entries: list[Any], most: int) -> Iterator[tuple[str, Program]]:
             yield op.name, lambda op=op, sample=sample: _op(op, sample)  # type: ignore[misc]
 
 
-def _op(op: Any, sample: Any) -> list[Any]:
+def writes(entries: list[Any]) -> Iterator[tuple[str, Program]]:
+    """The same of operations written in place, into a copy: a leaf refuses it."""
+    for op in entries:
+        write = op.inplace_variant
+        if torch.float64 not in op.dtypes or write is None:
+            continue
+        for sample in op.sample_inputs("cpu", torch.float64, requires_grad=op.supports_autograd):
+            if isinstance(sample.input, torch.Tensor):
+                call: Any = functools.partial(_op, write, sample, into=torch.Tensor.clone)
+                yield f"{op.name}_", call
+
+
+def errors(entries: list[Any]) -> Iterator[tuple[str, Program]]:
+    """The same of what an operation must refuse."""
+    for op in entries:
+        if op.error_inputs_func is not None:
+            for given in op.error_inputs("cpu"):
+                yield f"{op.name}, refused", functools.partial(_op, op, given.sample_input)
+
+
+def _op(op: Any, sample: Any, into: Callable[[Any], Any] = lambda first: first) -> list[Any]:
     first, args, kwargs = fresh((sample.input, sample.args, sample.kwargs))
     inputs = [each for each in tensors((first, args, kwargs)) if each.requires_grad]
-    return seen(lambda: op(first, *args, **kwargs), lambda: inputs)
+    return seen(lambda: op(into(first), *args, **kwargs), lambda: inputs)
 
 
 def modules(entries: list[Any], most: int) -> Iterator[tuple[str, Program]]:
@@ -124,17 +147,30 @@ def compare(programs: Iterator[tuple[str, Program]], **options: Any) -> tuple[in
 
 
 def main() -> None:
-    """All samples: `python -m tests.bridge.same`."""
+    """All samples: `python -m tests.bridge.same`; an eighth of them: `--part 0/8`."""
+    parser = argparse.ArgumentParser(description=main.__doc__)
+    parser.add_argument("--part", default="0/1", help="which part of how many")
+    parser.add_argument("--problems-only", action="store_true")
+    options = parser.parse_args()
+    part, parts = map(int, options.part.split("/"))
     torch.set_num_threads(1)
     # Memory that nothing was written to holds NaNs, not what was there before.
     torch.use_deterministic_algorithms(True, warn_only=True)
-    tables: dict[str, Any] = {
-        "operations": ops(table("common_methods_invocations", "op_db"), 8),
-        "Functions": ops(table("autograd_function_db", "autograd_function_db"), 100),
-        "modules": modules(table("common_modules", "module_db"), 100),
+
+    def some(module: str, name: str) -> list[Any]:
+        return table(module, name)[part::parts]
+
+    operations = some("common_methods_invocations", "op_db")
+    everything = sys.maxsize
+    programs: dict[str, Any] = {
+        "modules": modules(some("common_modules", "module_db"), everything),
+        "Functions": ops(some("autograd_function_db", "autograd_function_db"), everything),
+        "errors": errors(operations),
+        "writes": writes(operations),
+        "operations": ops(operations, everything),
     }
-    for label, programs in tables.items():
-        same, others = compare(programs)
+    for label, each in programs.items():
+        same, others = compare(each, problems_only=options.problems_only)
         print(f"{label}: {same} samples are the same, {len(others)} differ {others}", flush=True)
 
 

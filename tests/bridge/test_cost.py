@@ -132,6 +132,7 @@ def test_a_loss_is_asked_for_in_the_place_of_the_nodes_above_it(
     with ag.watch(torch):
         (x * y * 2).sum().backward()
         assert read == []
+        current().recorder.reads.once_more()  # a busy machine may have used it up
         (x * float("inf") * y).sum().backward()
         assert read
 

@@ -109,6 +109,24 @@ def test_each_reason_has_its_line(torch: Any) -> None:
     assert "remove the detach()" in texts["detach"]["repair"]
 
 
+def test_a_cut_beside_an_open_way_is_not_to_blame(torch: Any) -> None:
+    """What the model gives is detached in one factor alone: the other one has a gradient."""
+    model = torch.nn.Sequential(torch.nn.Linear(4, 4))
+    model.register_parameter("unused", torch.nn.Parameter(torch.ones(4)))
+    p = model(torch.ones(3, 4)).sigmoid()
+    (torch.log(p) * p.detach().view(p.shape[0], -1)).sum().backward()
+    assert absent() == {"model.unused": ("unused", "")}
+
+
+def test_a_cut_between_parts_of_a_model_is_to_blame(torch: Any) -> None:
+    model = torch.nn.ModuleDict({"enc": torch.nn.Linear(4, 4), "dec": torch.nn.Linear(4, 1)})
+    h = model["enc"](torch.ones(3, 4))
+    model["dec"](h.detach().view(h.size(0), -1)).sum().backward()
+    assert absent() == dict.fromkeys(
+        ("model.enc.weight", "model.enc.bias"), ("detach", "h.detach()")
+    )
+
+
 def test_steps_of_a_training_tell_nothing_twice(torch: Any) -> None:
     net = network(torch)
     for _ in range(3):

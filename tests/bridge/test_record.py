@@ -323,3 +323,16 @@ def test_an_error_of_the_recorder_does_not_reach_the_program(
     assert torch.autograd._engine_run_backward is before
     assert "ours" in caplog.text
     current().clear()
+
+
+def test_a_leaf_that_is_gone_had_its_storage() -> None:
+    def program() -> None:
+        weight = torch.ones(3, requires_grad=True)
+        (weight * weight).sum().backward()
+
+    with ag.watch(torch) as watched:
+        program()
+        found = watched.recording
+    (leaf,) = rows(found, "leaves")
+    assert leaf["storage"]
+    assert {row["storage"] for row in rows(found, "saved")} == {leaf["storage"]}

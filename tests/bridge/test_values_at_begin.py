@@ -39,10 +39,11 @@ def table(name: str, program: Callable[[], object]) -> list[dict[str, Any]]:
 
 def test_zeros_that_go_into_a_log_are_counted(engine: Any) -> None:
     p = engine.tensor([0.0, 0.0, 0.5, 2.0], requires_grad=True)
-    row, product = table("odd", lambda: (engine.log(p * 1) * p).sum().backward())
+    row, product, loss = table("odd", lambda: (engine.log(p * 1) * p).sum().backward())
     counts = [row[key] for key in ("elements", "zero", "negative", "beyond", "nan", "inf")]
     assert (row["name"], row["flags"], counts) == ("self", 0, [4, 2, 0, 1, 0, 0])
     assert product["inf"] == 2, "the loss is not finite: what the product saved is told, too"
+    assert (loss["name"], loss["nan"]) == ("", 1)
 
 
 def test_fine_numbers_are_not_told(engine: Any) -> None:
@@ -65,9 +66,27 @@ def test_a_loss_that_is_not_finite_has_its_whole_graph_looked_through_once(engin
             ((engine.tanh(x @ w) * 2) ** 2).sum().backward()
 
     rows = table("odd", program)
-    assert {row["task"] for row in rows} == {rows[0]["task"]}
+    losses = [row for row in rows if row["name"] == ""]
+    assert [row["nan"] for row in losses] == [1, 1, 1], "that of each backward is told"
+    rows = [row for row in rows if row["name"] != ""]
+    assert {row["task"] for row in rows} == {losses[0]["task"]}
     assert {row["name"] for row in rows} == {"self", "result"}, "of the product, tanh, the square"
     assert rows[0]["nan"] == 1, "the data itself, before what was made of it"
+
+
+def test_a_leaf_that_is_not_finite_is_told_though_no_op_saved_it(engine: Any) -> None:
+    x = engine.tensor([[1.0, 2.0]])
+    w = engine.tensor([[1.0, float("nan")], [2.0, 3.0]], requires_grad=True)
+    leaf, loss = table("odd", lambda: (x @ w).sum().backward())
+    assert (leaf["name"], leaf["nan"], leaf["elements"]) == ("", 1, 4)
+    assert leaf["seq"] < loss["seq"]
+
+
+def test_a_loss_that_is_not_finite_is_told_though_its_gradients_are(engine: Any) -> None:
+    x = engine.tensor([1.0, 2.0], requires_grad=True)
+    penalty = engine.tensor(float("inf"))
+    (row,) = table("odd", lambda: (x.sum() + penalty).backward())
+    assert (row["name"], row["flags"], row["inf"], row["elements"]) == ("", 1, 1, 1)
 
 
 def test_kept_arrays_are_those_that_fields_tell_of(engine: Any) -> None:
@@ -127,8 +146,9 @@ def test_a_loss_that_is_not_finite_is_seen_however_far_from_it_the_reason_is(eng
             h = h + 1
         h.sum().backward()
 
-    (row,) = table("odd", program)
+    row, loss = table("odd", program)
     assert (row["name"], row["inf"]) == ("other", 1)
+    assert (loss["name"], loss["inf"]) == ("", 1)
 
 
 def test_what_is_looked_at_grows_with_kinds_of_nodes_not_with_nodes() -> None:
@@ -169,7 +189,8 @@ def test_the_nodes_of_a_backward_that_begins_are_not_sought(monkeypatch: Any) ->
 
 def test_a_power_needs_what_its_exponent_asks_for(engine: Any) -> None:
     z = engine.tensor([0.0, 1.0], requires_grad=True)
-    [row] = table("odd", lambda: (z**0.5).sum().backward())
+    row, *rest = table("odd", lambda: (z**0.5).sum().backward())
+    assert rest == [], "the result is finite, its derivative is not"
     assert row["zero"] == 1
 
 

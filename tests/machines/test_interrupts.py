@@ -47,7 +47,7 @@ IN_CI = {
     ],
     "recorded": ["recording", "watched", "newest", "paused"],
     "profiled": ["profiled", "scheduled", "emititt", "emitnvtx"],
-    "bridged": ["torchwatched"],
+    "bridged": ["torchwatched", "torchaside"],
 }
 """Kinds whose places are interrupted once each; the machine's command line runs all of them."""
 

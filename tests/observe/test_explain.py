@@ -8,6 +8,9 @@ from typing import Any
 import pytest
 
 import ag_visual as ag
+from ag_visual.core.diagnosis.source_rewrite import goes_to_numpy
+from ag_visual.core.source import Site
+from ag_visual.observe.diagnose.explain import repair_of
 
 
 def kinds(found: Any) -> list[str]:
@@ -125,6 +128,25 @@ def test_the_advice_is_the_repair_of_the_only_cut(
     exec(compile(text, str(tmp_path / "cut.py"), "exec"), scope)
     assert scope["found"].advice == repair  # type: ignore[attr-defined]
     assert f"what to do: {repair}" in str(scope["found"])
+
+
+@pytest.mark.parametrize(
+    ("line", "cut", "there"),
+    [
+        ("h = ag.tensor(np.tanh(h.detach().numpy()))", "h.detach()", True),
+        ("return ag.from_numpy(h.data.cpu().numpy() * 2)", "h.data", True),
+        ("h = ag.tensor(numpy.sin(2 * h.detach()))", "h.detach()", True),
+        ("h = np.ones(3) * h.detach()", "h.detach()", False),
+        ("h = f(h.detach(), g.numpy())", "h.detach()", False),
+        ("for h in (x.detach().numpy(),", "x.detach()", False),
+    ],
+)
+def test_a_detach_for_numpy_is_told_apart(line: str, cut: str, there: bool) -> None:
+    assert goes_to_numpy(line, cut) is there
+    site = Site("cut.py", "file", None, None, 3, 0, 3, 9, "", cut, line)
+    kind = "data" if cut.endswith("data") else "detach"
+    assert ("NumPy" in repair_of(kind, site)) is there
+    assert ("remove" in repair_of(kind, site)) is not there
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import linecache
 import subprocess
@@ -15,7 +16,7 @@ import pytest
 
 import ag_visual as ag
 from ag_visual.dispatch import rules
-from ag_visual.dispatch.rules import Carried, asks, call_source, inlined, requests_of
+from ag_visual.dispatch.rules import Carried, call_source, inlined, requesting, requests_of
 from ag_visual.dispatch.table import ops
 
 
@@ -63,7 +64,26 @@ def test_without_its_own_source_a_function_stays_a_call(monkeypatch):
 
 def test_requests_are_parameter_names_unless_said_apart():
     assert requests_of(lambda F, g, self: g) == ("F", "g", "self")
-    assert requests_of(asks("g", "other")(lambda x, y: x)) == ("g", "other")
+    assert requests_of(requesting("g", "other")(lambda x, y: x)) == ("g", "other")
+
+
+def test_requests_of_a_method_or_a_wrapped_rule_are_those_of_its_signature():
+    def rule(F, g, *, dim):
+        twice = g * 2  # a local name is no request
+        return twice - g
+
+    class Held:
+        def rule(self, F, g):
+            return g
+
+    @functools.wraps(rule)
+    def wrapping(*args, **kwargs):
+        return rule(*args, **kwargs)
+
+    assert requests_of(rule) == requests_of(wrapping) == ("F", "g", "dim")
+    assert requests_of(Held().rule) == ("F", "g")
+    assert requests_of(functools.partial(rule, None)) == ("g", "dim")
+    assert requests_of(lambda *args: args) == ("args",)
 
 
 _CALLS = {

@@ -16,7 +16,7 @@ import numpy
 import ag_visual as ag
 from ag_visual.core.tensor import Tensor, from_array
 from ag_visual.dispatch.record import Op, Sample
-from ag_visual.dispatch.rules import Refused
+from ag_visual.dispatch.rules import NotDifferentiable
 from ag_visual.dispatch.table import ops
 
 from ..groups import Decorator, each
@@ -45,7 +45,9 @@ def for_all(items: Iterable[T], check: Callable[[T], None]) -> None:
 
 def refuses(op: Op) -> bool:
     """Whether the op's derivative is an error, as torch's NotImplemented node."""
-    tagged = bool(op.rules) and all(isinstance(rule.function, Refused) for rule in op.rules)
+    tagged = bool(op.rules) and all(
+        isinstance(rule.function, NotDifferentiable) for rule in op.rules
+    )
     return tagged or op.node_name == "NotImplemented"
 
 

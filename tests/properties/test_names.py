@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib
 import pickle
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -126,6 +128,13 @@ def test_functions_stand_where_torch_has_them() -> None:
         for name in layers
         if hasattr(ag.nn.functional, name) != hasattr(torch.nn.functional, name)
     ] == []
+
+
+def test_after_one_import_each_space_is_an_attribute() -> None:
+    names = [*filter(None, SPACES)]
+    code = f"import ag_visual, operator\nprint(*map(operator.attrgetter(*{names}), [ag_visual]))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
 
 
 def test_what_is_elsewhere_is_named_in_the_error() -> None:

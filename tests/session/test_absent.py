@@ -5,6 +5,7 @@ from __future__ import annotations
 import abc
 import importlib
 import importlib.util
+import operator
 import pkgutil
 import re
 import sys
@@ -41,6 +42,9 @@ def test_an_absent_name_is_torchs_and_not_ours(name: str) -> None:
     assert inner or not found(ag, name), f"{name} is here now: take it out of the table"
     # Of a module that needs a package of others only the file can be looked for.
     assert found(torch, name) or importlib.util.find_spec(f"torch.{name}"), f"torch has no {name}"
+    if not inner:
+        with pytest.raises(AttributeError, match=re.escape(absent.SAID[name])):
+            operator.attrgetter(name)(ag)
 
 
 NAMED = re.compile(r"\btorch\.[\w.]*\w")

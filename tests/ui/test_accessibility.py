@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -98,6 +99,58 @@ def test_every_part_of_the_panel_passes_axe(lab: Lab) -> None:
     expect(panel.locator(".agv-card")).to_have_count(1)
     seen["problem"] = in_both(lab, ".ag-inspector-panel")
     lab.pictures("axe")
+    told = [f"{part}: {fault}" for part, found in seen.items() for fault in found]
+    assert not told, "\n".join(told)
+
+
+RUN_OF_MANY = """\
+head = torch.nn.Linear(8, 1)
+model = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.ReLU(), head)
+model.register_parameter("unused", torch.nn.Parameter(torch.ones(3)))
+with torch.record(name="one that breaks"):
+    for step in range(6):
+        p = model(torch.ones(2, 8)).sigmoid() * (step != 3)
+        (torch.log(p) * p.detach()).sum().backward()
+with torch.record(name="another"):
+    for step in range(3):
+        p = model(torch.ones(2, 8)).sigmoid() * (step != 1)
+        (torch.log(p) * p.detach()).sum().backward()"""
+
+
+def test_the_guides_parts_pass_axe(lab: Lab) -> None:
+    """Findings, parameters, the colours' scale, the strip of passes, menus: in either theme."""
+    lab.open("axe/guides.ipynb", [NET, RUN_OF_MANY])
+    panel = lab.inspector()
+    lab.run(0)
+    lab.run(1)
+    strip = panel.get_by_role("slider", name="Backward pass shown")
+    expect(strip).to_have_attribute("aria-valuetext", re.compile("^backward 3 of 3"))
+    seen: dict[str, list[str]] = {}
+
+    def look(part: str) -> None:
+        seen[part] = in_both(lab, ".ag-inspector-panel")
+
+    panel.get_by_role("tab", name="Problems").click()
+    expect(panel.locator(".agv-finding")).not_to_have_count(0)
+    look("findings")
+    panel.get_by_role("tab", name="Parameters").click()
+    expect(panel.get_by_text("not used in this pass")).to_be_visible()
+    look("parameters")
+    panel.get_by_text("not used in this pass").click()
+    look("a parameter that got nothing")
+    panel.get_by_role("button", name="First with NaN").click()
+    strip.focus()
+    look("strip")
+    for menu in ("Watch", "Runs"):
+        button = panel.get_by_role("button", name=menu, exact=menu == "Watch")
+        button.click()
+        look(menu)
+        lab.page.keyboard.press("Escape")
+    panel.get_by_role("button", name="Hide this side").click()
+    panel.get_by_role("combobox", name="colour").select_option("norm")
+    expect(panel.locator(".agv-legend-scale")).to_be_visible()
+    look("scale")
+    lab.pictures("axe_guides")
     told = [f"{part}: {fault}" for part, found in seen.items() for fault in found]
     assert not told, "\n".join(told)
 

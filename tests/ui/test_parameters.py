@@ -63,15 +63,15 @@ def test_every_parameter_is_listed_with_what_became_of_its_gradient(lab: Lab) ->
     # Why there is no gradient is one click away.
     lab.count_clicks()
     panel.get_by_role("tab", name="Problems").click()
-    cut = panel.get_by_role("article", name="no gradient").filter(has_text="cut by detach")
-    expect(cut).to_contain_text("model.enc.scale.grad stays None: cut by detach")
+    cut = panel.get_by_role("article", name="no gradient").filter(has_text="detached")
+    expect(cut).to_contain_text("model.enc.scale.grad stays None: detached")
     expect(cut).to_contain_text("In[1] line 13")
     unused = panel.get_by_role("article").filter(has_text="not used in this pass")
     expect(unused).to_contain_text("model.enc.unused.weight.grad stays None, and 1 other")
     assert lab.clicks == 1
     panel.get_by_role("tab", name="Parameters").click()
     expect(panel.get_by_text("7 parameters, 3 without a gradient, 1 frozen")).to_be_visible()
-    expect(row(panel, "model.enc.scale")).to_contain_text("cut by detach, In[1] line 13")
+    expect(row(panel, "model.enc.scale")).to_contain_text("detached, In[1] line 13")
     expect(row(panel, "model.enc.unused.weight")).to_contain_text("not used in this pass")
     expect(row(panel, "model.head.bias")).to_contain_text("requires_grad is False")
     weight = row(panel, "model.enc.fc.weight")

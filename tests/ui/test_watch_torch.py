@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 
 import pytest
@@ -130,4 +131,43 @@ with torch.profiler.profile(record_shapes=True):
     expect(panel.locator(".agv-timing-head")).to_contain_text("Profile:")
     names = panel.get_by_role("table", name="Time by name")
     expect(names.get_by_role("row", name="TanhBackward0").first).to_be_visible()
-    lab.screenshot("watch_profiled")
+    lab.pictures("watch_profiled")
+
+
+STEPPED = """\
+W = torch.full((3,), 2.0, requires_grad=True)
+with ag.debugger():
+    (W * 3).exp().sum().backward()
+print("gradient", W.grad[0].item())"""
+
+
+def test_a_gradient_of_pytorch_is_edited_and_a_condition_stops_it(lab: Lab) -> None:
+    lab.open("watch/edited.ipynb", ["import torch, ag_visual as ag\nag.watch(torch)", STEPPED])
+    panel = lab.inspector()
+    pill = panel.locator(".agv-pill")
+    lab.run(0)
+    lab.start(1)
+    expect(pill).to_have_text("Paused before step 1 of 4")
+    panel.get_by_role("button", name="Step").click()
+    expect(pill).to_have_text("Paused before step 2 of 4")
+    expect(panel.get_by_role("heading", name="ExpBackward0")).to_be_visible()
+    panel.get_by_label("Change the gradient").select_option("scale")
+    panel.get_by_label("Number", exact=True).fill("1000")
+    panel.get_by_role("button", name="Change gradient").click()
+    expect(panel.get_by_text("changed by you")).to_be_visible()
+    panel.get_by_role("button", name="Breakpoints").click()
+    panel.get_by_label("gradient norm above").fill("100000")
+    panel.get_by_role("button", name="Add").click()
+    expect(panel.get_by_role("button", name="Breakpoints 1")).to_be_visible()
+    lab.page.keyboard.press("Escape")
+    panel.get_by_role("button", name="Continue").click()
+    expect(pill).to_have_text("Paused before step 3 of 4")
+    expect(panel.get_by_role("heading", name="MulBackward0")).to_be_visible()
+    lab.pictures("watch_edited")
+    panel.get_by_role("button", name="Breakpoints").click()
+    panel.get_by_role("button", name=re.compile("Remove the breakpoint")).click()
+    lab.page.keyboard.press("Escape")
+    panel.get_by_role("button", name="Continue").click()
+    lab.wait_until(lambda: "gradient" in lab.output(1), "the cell to end")
+    # d/dW sum(exp(3 W)) = 3 exp(6), a thousand times.
+    assert float(lab.output(1).split()[-1]) == pytest.approx(3000 * math.exp(6), rel=1e-4)

@@ -14,6 +14,7 @@ import numpy
 from ag_visual.arrays import fast
 from ag_visual.arrays.backend import Array
 from ag_visual.arrays.kernels.bounds import first_outside
+from ag_visual.arrays.kernels.softmax import log_softmax
 
 NONE = 0
 MEAN = 1
@@ -130,6 +131,26 @@ def nll_loss(
         return xp.asarray(loss, dtype=logp.dtype), total
     loss = picked.sum()
     return xp.asarray(loss / total if reduction == MEAN else loss), total
+
+
+def of_scores(
+    xp: Any, scores: Array, target: Array, reduction: int, ignore_index: int
+) -> tuple[Array, Array, Array] | None:
+    """log_softmax of rows, and what `nll_loss` gives for it; None for what takes two calls."""
+    if xp is not numpy or scores.ndim != 2 or reduction == NONE or target.dtype != _I64:
+        return None
+    if not scores.size or target.shape != scores.shape[:1] or not scores.flags.c_contiguous:
+        return None
+    if fast.wanted(xp, _WORTH * target.size) and target.flags.carray:
+        run = fast.kernel("of_scores", scores)
+        if run is not None:
+            kind = scores.dtype
+            logp = numpy.empty(scores.shape, kind)
+            loss, total = numpy.empty((), kind), numpy.empty((), kind)
+            run(scores, target, ignore_index, reduction == MEAN, logp, loss, total)
+            return (logp, loss, total) if total >= 0 else None
+    logp = log_softmax(xp, scores, 1)
+    return logp, *nll_loss(xp, logp, target, None, reduction, ignore_index)
 
 
 def nll_loss_backward(

@@ -9,6 +9,9 @@ from __future__ import annotations
 from math import prod
 from typing import Any
 
+import numpy
+
+from ag_visual.arrays import fast
 from ag_visual.arrays.backend import Array, of_namespace
 
 Ints = tuple[int, ...]
@@ -69,6 +72,9 @@ def max_pool2d(
     rank = len(kernel_size)
     lead, spatial = input.shape[:-rank], input.shape[-rank:]
     size = pooled_size(spatial, kernel_size, stride, padding, dilation, ceil_mode)
+    done = _compiled(xp, input, size, kernel_size, stride, padding, dilation)
+    if done is not None:
+        return done
     x = input if input.dtype.itemsize > 2 or input.dtype.kind == "i" else input.astype(xp.float32)
     best, chosen = _scan(xp, x, kernel_size, stride, padding, dilation, size, nan=False)
     if x.dtype.kind == "f" and best.size and bool(xp.isnan(best).any()):
@@ -84,6 +90,24 @@ def max_pool2d(
         start -= padding[axis] * unit
         indices += start.reshape((-1,) + (1,) * (rank - axis - 1))
     return best.astype(input.dtype, copy=False), indices.reshape(lead + size)
+
+
+def _compiled(xp: Any, x: Array, size: Ints, *limits: Ints) -> tuple[Array, Array] | None:
+    """`max_pool2d` of images by the compiled kernel; None where NumPy is to compute.
+
+    limits: kernel, stride, padding and dilation.
+    """
+    if len(size) != 2 or not fast.wanted(xp, x.size):
+        return None
+    run = fast.kernel("max_pool", x)
+    if run is None:
+        return None
+    best = numpy.empty((prod(x.shape[:-2]), *size), x.dtype)
+    places = numpy.empty(best.shape, numpy.int64)
+    layout = numpy.array(limits, numpy.int64).reshape(-1)
+    run(x.reshape(len(best), *x.shape[-2:]), layout, best, places)
+    shape = (*x.shape[:-2], *size)
+    return best.reshape(shape), places.reshape(shape)
 
 
 def _positions(kernel: Ints) -> list[Ints]:
@@ -152,6 +176,14 @@ def max_pool2d_backward(
     """
     spatial = prod(input_shape[len(input_shape) - rank :])
     planes = prod(input_shape[: len(input_shape) - rank])
+    if fast.wanted(xp, g.size) and indices.dtype == numpy.int64 and indices.flags.carray:
+        run = fast.compiled("max_pool_backward", g.dtype)
+        if run is not None:
+            grad = numpy.zeros((planes, spatial), g.dtype)
+            # (Of a sum, it is one number in all places.)
+            rows = numpy.require(g, requirements="CAW").reshape(planes, -1)
+            if run(rows, indices.reshape(planes, -1), grad):
+                return grad.reshape(input_shape)
     wide = g if g.dtype.itemsize > 2 else g.astype(xp.float32)
     grad = xp.zeros(planes * spatial, wide.dtype)
     if g.size:

@@ -16,12 +16,8 @@ from ag_visual.core import source
 from ag_visual.core.diagnosis.source_rewrite import parsed
 from ag_visual.core.diagnosis.variable_names import scopes_of, tensors_in
 
-_PRODUCTS: Final = {
-    *("mm", "matmul", "bmm", "mv", "linear", "__matmul__"),
-    *("conv1d", "conv2d", "conv3d"),
-    *("conv_transpose1d", "conv_transpose2d", "conv_transpose3d"),
-}
-"""Functions and methods whose first two arguments are the operands."""
+calls: Final = {"__matmul__"}
+"""Functions and methods whose first two arguments are the operands: filled by declarations."""
 
 _DEEPEST: Final = 20
 """Levels of modules in modules that are looked through for a name."""
@@ -131,7 +127,7 @@ def _operands(node: ast.expr | None) -> list[str]:
     if not isinstance(node, ast.Call) or any(isinstance(each, ast.Starred) for each in node.args):
         return []
     name = node.func.attr if isinstance(node.func, ast.Attribute) else ast.unparse(node.func)
-    if name not in _PRODUCTS:
+    if name not in calls:
         return []
     if len(node.args) == 1 and isinstance(node.func, ast.Attribute):
         return [ast.unparse(node.func.value), ast.unparse(node.args[0])]

@@ -45,10 +45,8 @@ class Repair(NamedTuple):
     line: int = 0
 
 
-# Ops that modules run in place when they were built with inplace=True.
-_MODULE_OPS: Final = {
-    *("relu_", "leaky_relu_", "elu_", "hardtanh_", "dropout_", "silu_", "threshold_", "relu6_")
-}
+module_ops: Final = {"dropout_"}
+"""Ops that modules run in place when they were built with inplace=True: filled by declarations."""
 
 
 def repair(
@@ -238,7 +236,7 @@ def _modified(
     if code is not None:
         text = f"Use {_quoted(code)}: it makes a new tensor and keeps the saved one."
         return Repair(text, code, "write")
-    if write_op in _MODULE_OPS:
+    if write_op in module_ops:
         return Repair(
             f"{_quoted(write.text or write_op)} works in place: build the module with "
             "inplace=False.",

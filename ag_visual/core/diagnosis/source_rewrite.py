@@ -21,11 +21,8 @@ _IN_PLACE_ONLY: Final = {"normal_", "uniform_", "bernoulli_", "random_", "expone
 _MODULE_NAMES: Final = {"torch", "ag", "F", "functional", "nn", "init"}
 
 _VIEW_ATTRIBUTES: Final = {"T", "mT", "H", "mH", "real", "imag"}
-_VIEWS: Final = {
-    *("view", "reshape", "flatten", "unflatten", "t", "transpose", "swapaxes", "permute"),
-    *("movedim", "squeeze", "unsqueeze", "select", "narrow", "diagonal", "expand", "expand_as"),
-    *("view_as", "unfold"),
-}
+views: Final[set[str]] = set()
+"""Methods whose result shares memory with the tensor: filled by declarations."""
 
 _OPERATORS: Final[dict[str, type[ast.operator]]] = {
     "add_": ast.Add,
@@ -118,6 +115,27 @@ def without_attribute(line: str, text: str) -> str | None:
         return None
     changed = _Exchanged(ast.unparse(node), attribute.value).visit(tree)
     return ast.unparse(changed)
+
+
+def goes_to_numpy(line: str, text: str) -> bool:
+    """Whether a line makes the expression `text` a NumPy array: `x.detach().cpu().numpy()`,
+    `np.tanh(x.detach())`.
+    """
+    tree, taken = parsed(line), parsed(text)
+    if tree is None or taken is None:
+        return False
+    expression = ast.unparse(taken)
+    for call in ast.walk(tree):
+        if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute):
+            continue
+        asked = ast.unparse(call.func).partition(".")[0] in ("np", "numpy")
+        for given in call.args if asked else [call.func.value] * (call.func.attr == "numpy"):
+            if any(
+                isinstance(part, ast.expr) and ast.unparse(part) == expression
+                for part in ast.walk(given)
+            ):
+                return True
+    return False
 
 
 class _Exchanged(ast.NodeTransformer):
@@ -394,7 +412,7 @@ def _looked_into(node: ast.expr) -> ast.expr | None:
     if isinstance(node, ast.Attribute) and node.attr in _VIEW_ATTRIBUTES:
         return node.value
     method = method_call(node)
-    return method[0] if method is not None and method[1] in _VIEWS else None
+    return method[0] if method is not None and method[1] in views else None
 
 
 def subscript_target(statement: ast.stmt | None) -> ast.Subscript | None:

@@ -125,7 +125,7 @@ def _raw_source(op: Op, take: bool, scope: dict[str, Any], once: bool = False) -
     add = lines.add
     add(1, f"{', '.join(f'e_{n}' for n in op.diff_inputs)}, = self.next")
     if take and op.saves:
-        _claim_part(op, lines)
+        _acquire_part(op, lines)
     _unpack_part(op, lines)
     if once:
         add(1, "xp = F.xp")
@@ -153,7 +153,7 @@ def _timed_source(op: Op, scope: dict[str, Any]) -> str:
     add = lines.add
     add(1, f"{', '.join(f'e_{n}' for n in op.diff_inputs)}, = self.next")
     if op.saves:
-        _claim_part(op, lines, "call_site is not None")
+        _acquire_part(op, lines, "call_site is not None")
     _unpack_part(op, lines)
     add(1, f"answer = {_answer(op, scope, lines, arrays=True, timed=True)}")
     if op.saves:
@@ -162,7 +162,7 @@ def _timed_source(op: Op, scope: dict[str, Any]) -> str:
     return lines.text
 
 
-def _claim_part(op: Op, lines: Writer, when: str = "") -> None:
+def _acquire_part(op: Op, lines: Writer, when: str = "") -> None:
     """What is saved is taken for this backward, or refused: an earlier one has it."""
     # A second backward may take the edges that need nothing of what the first one freed.
     needy = {i for name in op.saves for i in op.wanted_by(name)}
@@ -172,9 +172,9 @@ def _claim_part(op: Op, lines: Writer, when: str = "") -> None:
     if tests:
         lines.add(1, f"if {' and '.join(tests)}:")
     depth = 2 if tests else 1
-    # See saved.claim: nothing between the test and the store lets another thread in.
+    # See saved.acquire: nothing between the test and the store lets another thread in.
     lines.add(depth, "if self.freed is None: self.freed = call_site")
-    lines.add(depth, "else: claim(self, call_site)")
+    lines.add(depth, "else: acquire(self, call_site)")
 
 
 def _unpack_part(op: Op, lines: Writer) -> None:

@@ -10,10 +10,11 @@ from typing import Any
 from ag_visual.core import modes
 from ag_visual.core.tensor import Tensor
 from ag_visual.dispatch import arguments, interpreted
-from ag_visual.dispatch.codegen.scope import odd_types
+from ag_visual.dispatch.codegen.scope import slow_path_types
 from ag_visual.dispatch.codegen.signature import ABSENT, head_of
 from ag_visual.dispatch.codegen.source import lazily
 from ag_visual.dispatch.out_argument import into, words_of
+from ag_visual.dispatch.record import Op
 
 
 def bind_namespace(
@@ -31,7 +32,7 @@ def bind_namespace(
     """
     scope: dict[str, Any] = {"__name__": body.__module__, "body": body, "namespace": namespace}
     scope.update(into=into, explained=_explained, out_words=words_of(name, out))
-    scope.update(odd=odd_types, number=arguments.plain_number, checked=arguments.checked)
+    scope.update(odd=slow_path_types, number=arguments.plain_number, checked=arguments.checked)
     scope.update(one_by_one=arguments.one_by_one, DType=arguments.DType)
     function = lazily(
         name, scope, lambda scope: _bound_source(body, name, scope, bool(out), varargs)
@@ -83,6 +84,34 @@ def as_function(
 
     function = lazily(name, scope, write, f"{name} function")
     function.__doc__ = call.__doc__
+    return function
+
+
+def with_flag(op: Op, call: Callable[..., Any], inplace: Callable[..., Any]) -> Callable[..., Any]:
+    """`name(input, ..., inplace=False)`: the op, or its in-place variant."""
+    name = op.name
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    first, flag = (
+        inspect.Parameter("input", kind),
+        inspect.Parameter("inplace", kind, default=False),
+    )
+    known = inspect.Signature([first, *list(op.signature.parameters.values())[1:], flag])
+    scope = {
+        "call": call,
+        "variant": inplace,
+        "__name__": f"{__name__.partition('.')[0]}.nn.functional",
+    }
+
+    def write(scope: dict[str, Any]) -> str:
+        head = head_of(known, scope, kinds={})
+        lines = head.writer(name)
+        passed = ", ".join(list(head.passed.values())[:-1])
+        lines.add(1, f"return (variant if inplace else call)({passed})")
+        return lines.text
+
+    function = lazily(name, scope, write, f"{name} with a flag")
+    function.__doc__ = f"torch.{name}, in place if asked."
+    vars(function)["__signature__"] = known
     return function
 
 

@@ -11,7 +11,7 @@ import numpy
 from ag_visual.arrays.quiet import IGNORE, errors
 from ag_visual.dispatch import interpreted, opmath
 from ag_visual.dispatch.codegen.backward import backward
-from ag_visual.dispatch.codegen.node import HERE, asks, node_part
+from ag_visual.dispatch.codegen.node import HERE, any_requires_grad, node_part
 from ag_visual.dispatch.codegen.scope import SHARED
 from ag_visual.dispatch.codegen.several import several_views
 from ag_visual.dispatch.codegen.signature import arguments_part, head_of, kernel_part, with_older
@@ -82,17 +82,15 @@ def _narrow(op: Op, call_sites: bool, slow: Callable[..., Any], label: str) -> C
     return function
 
 
-def beneath(op: Op, slow: Callable[..., Any]) -> Callable[..., Any]:
+def forward_below(op: Op, slow: Callable[..., Any]) -> Callable[..., Any]:
     """The fast wrapper of an op in the world below a level, for code that is built at levels.
 
     It is given the grad mode there, None where levels are left, and arguments in their normal
     form.
     """
     scope = _scope(op, slow)
-    label = f"{op.name} beneath"
-    return lazily(
-        op.name, scope, lambda scope: _forward_source(op, True, scope, beneath=True), label
-    )
+    label = f"{op.name} below"
+    return lazily(op.name, scope, lambda scope: _forward_source(op, True, scope, below=True), label)
 
 
 def _scope(op: Op, slow: Callable[..., Any]) -> dict[str, Any]:
@@ -108,7 +106,7 @@ def _forward_source(
     call_sites: bool,
     scope: dict[str, Any],
     only: str = "",
-    beneath: bool = False,
+    below: bool = False,
     narrow: bool = False,
 ) -> str:
     # An operator has a reference of its own, takes no out= and no argument by name.
@@ -120,7 +118,7 @@ def _forward_source(
     )
     given = [*head.passed.values(), *["**named"] * bool(op.varargs)]
     lines = head.writer(op.name)
-    if beneath:
+    if below:
         given = [f"{p}={p}" if p in op.keyword else p for p in op.params]
         known = [p for p in op.params if p not in op.keyword]
         known += ["*", *op.keyword] if op.keyword else []
@@ -131,9 +129,9 @@ def _forward_source(
         add(1, f"if old: return {with_older(op, out, 'with_out')}")
     if out and not op.varargs:
         add(1, f"if out is not None: return with_out({', '.join(given)}, out=out)")
-    if not beneath:
+    if not below:
         add(1, "grad = True if not modes.special else modes.now.fast")
-    if op.varargs and not beneath:  # an out= is among them
+    if op.varargs and not below:  # an out= is among them
         add(1, f"if named: return {'with_out' if called else 'slow'}({', '.join(given)})")
     # The first input that takes part in promotion says in which dtype the op computes.
     first = next(name for name in op.inputs if name not in op.no_promotion)
@@ -189,7 +187,7 @@ def _forward_source(
                 add(1, f"if k_{name} and a_{name}.dtype is not a_{first}.dtype: {asked}")
     if only:
         add(1, f"if not ({only}): {slow}")
-    if not beneath:
+    if not below:
         arguments_part(op, head, lines, slow)
     kernel_part(op, scope, lines, slow, narrow)
     if brain:
@@ -244,7 +242,11 @@ def _forward_source(
     if not op.view:
         add(1, "out._rg = False")
         if op.rules:
-            add(1, f"if not grad and ({asks(op, first)}): out._origin = 'no_grad', {HERE}")
+            asked = any_requires_grad(op, first)
+            add(
+                1,
+                f"if not grad and ({asked}): out._origin = 'no_grad', {HERE}",
+            )
     else:
         add(1, "out._rg = not grad and w.base._rg and r.dtype.kind in 'fcV'")
         add(1, "w.made = locate(getframe(1))")

@@ -12,7 +12,7 @@ from ag_visual.dispatch.record import KEEP, Op
 HERE = "locate(getframe(1))"
 
 
-def asks(op: Op, first: str) -> str:
+def any_requires_grad(op: Op, first: str) -> str:
     """Whether an input requires grad, as source: the result then remembers why it doesn't."""
     return " or ".join(
         f"{name}._rg" if name == first else f"k_{name} and {name}._rg" for name in op.diff_inputs
@@ -58,10 +58,20 @@ def node_part(
         add(3, f"node = cls() if {usual} else narrow_cls()")
     else:
         add(3, "node = cls()")
-    for name in edges:
-        add(3, f"e_{name} = ({name}._edge or accumulator({name})) if g_{name} else None")
-    add(3, f"node.next = ({', '.join(f'e_{n}' for n in edges)},)")
-    add(3, "node.seq = next(sequence)")
+    fields_part(op, lines, lifted)
+    place_part(lines, call_sites)
+    if not lifted:
+        add(3, "sink = instrument.sink")
+        add(3, "if sink is not None:")
+        report_part(op, scope, lines)
+        add(3, f"return {answer}")
+    if op.policy == KEEP and not lifted:
+        add(1, f"elif grad and ({any_requires_grad(op, first)}): out._origin = 'dtype', {HERE}")
+
+
+def place_part(lines: Writer, call_sites: bool) -> None:
+    """Where in the user's code the node was made."""
+    add = lines.add
     if call_sites:
         add(3, "frame = getframe(1)")
         add(3, "code = frame.f_code")
@@ -71,6 +81,20 @@ def node_part(
         add(4, "node.lasti = frame.f_lasti")
     else:
         add(3, "node.code, node.lasti = None, 0")
+
+
+def fields_part(op: Op, lines: Writer, lifted: bool = False, apart: bool = False) -> None:
+    """All else that a new node holds, and the edge to it.
+
+    apart: its further outputs are the arrays `r1`, ... of the storages `st1`, ..., and no tensors.
+    """
+    add = lines.add
+    edges = op.diff_inputs
+    first = next(name for name in op.inputs if name not in op.no_promotion)
+    for name in edges:
+        add(3, f"e_{name} = ({name}._edge or accumulator({name})) if g_{name} else None")
+    add(3, f"node.next = ({', '.join(f'e_{n}' for n in edges)},)")
+    add(3, "node.seq = next(sequence)")
     add(3, "node.shape = shape = r.shape")
     add(3, "node.dtype = dtype")
     add(3, "node.outs = node.hooks = node.freed = node._metadata = None")
@@ -88,10 +112,12 @@ def node_part(
         condition = " or ".join(f"g_{i}" for i in asked)
         if name in op.outputs:
             i = op.outputs.index(name)
-            kept = f"out{i}._storage" if i else "st"
+            kept = (f"st{i}" if apart else f"out{i}._storage") if i else "st"
             add(3, f"node.o_{name} = ({kept}, {i}, {i == 0})")
             add(3, f"node.t_{name} = {kept}.snapshot")
-            value = f"out{i}._array" if i else "out._own()" if lifted else "r"
+            value = "out._own()" if lifted else "r"
+            if i:
+                value = f"r{i}" if apart else f"out{i}._array"
             add(3, f"node.s_{name} = {value}" + ("" if always else f" if {condition} else None"))
             continue
         depth = 3
@@ -119,10 +145,3 @@ def node_part(
         add(3, f"node.h_{name} = {fact}")
     add(3, "out._edge = (node, 0, shape, dtype)")
     add(3, "out._rg = True")
-    if not lifted:
-        add(3, "sink = instrument.sink")
-        add(3, "if sink is not None:")
-        report_part(op, scope, lines)
-        add(3, f"return {answer}")
-    if op.policy == KEEP and not lifted:
-        add(1, f"elif grad and ({asks(op, first)}): out._origin = 'dtype', {HERE}")

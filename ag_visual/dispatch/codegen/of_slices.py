@@ -22,7 +22,7 @@ from ag_visual.core.tensor import Tensor, from_array
 from ag_visual.core.view import refresh
 from ag_visual.dispatch import interpreted, vmap
 from ag_visual.dispatch.codegen.at_level import MISS
-from ag_visual.dispatch.codegen.forward import beneath
+from ag_visual.dispatch.codegen.forward import forward_below
 from ag_visual.dispatch.codegen.scope import SHARED, fast_types
 from ag_visual.dispatch.codegen.signature import head_of
 from ag_visual.dispatch.codegen.source import Writer, lazily
@@ -41,11 +41,11 @@ def of_slices(op: Op) -> Callable[..., Any] | None:
     scope = {**SHARED, "op": op, "MISS": MISS, "normalize": op.normalize}
     scope.update(Batched=Batched, Lifted=Lifted, by_rule=_by_rule)
     scope["new_batched"] = functools.partial(object.__new__, Batched)
-    scope["beneath"] = beneath(op, _beneath(op))
+    scope["forward_below"] = forward_below(op, _reference_below(op))
     return lazily(op.name, scope, lambda scope: _source(op, rule, scope), f"{op.name} of slices")
 
 
-def _beneath(op: Op) -> Callable[..., Any]:
+def _reference_below(op: Op) -> Callable[..., Any]:
     """The op itself, where the innermost level is not open."""
 
     def below(*args: Any, **kwargs: Any) -> Any:
@@ -119,7 +119,7 @@ def _source(op: Op, rule: Any, scope: dict[str, Any]) -> str:
     changed: list[str] = []
     other = _other(op, rule)
     if other is not None:
-        scope["other"] = beneath(other, _beneath(other))
+        scope["other"] = forward_below(other, _reference_below(other))
     # (The copying form of a view has the view's rule.)
     several = several or (other is not None and other.view is not op.view)
     usual = None if several else _usual(op, rule, scope, lines, changed)
@@ -145,7 +145,7 @@ def _other(op: Op, rule: Any) -> Op | None:
     return op.table.of(rule.name) if isinstance(rule, Same) and rule.name else None
 
 
-def _call(op: Op, changed: Collection[str], called: str = "beneath") -> str:
+def _call(op: Op, changed: Collection[str], called: str = "forward_below") -> str:
     """The op below the level. changed: the arguments that are there in names with b_."""
     names = {p: f"x_{p}" if p in op.inputs else f"b_{p}" if p in changed else p for p in op.params}
     passed = [names[p] for p in op.params if p not in op.keyword]
@@ -190,7 +190,9 @@ def _usual(
             lines.add(1, f"b_{name} = {text}")
         if rule.pads is not None:
             unsqueeze = op.table.of("unsqueeze")
-            scope.update(pads=rule.pads, unsqueeze=beneath(unsqueeze, _beneath(unsqueeze)))
+            scope.update(
+                pads=rule.pads, unsqueeze=forward_below(unsqueeze, _reference_below(unsqueeze))
+            )
             asked = ", ".join(known[request] for request in requests_of(rule.pads))
             lines.add(1, f"for _ in range(pads({asked})):")
             lines.add(2, f"x_{op.inputs[0]} = unsqueeze(_below, x_{op.inputs[0]}, 1)")

@@ -22,14 +22,14 @@ from ag_visual.events.node_record import sequence
 
 fast_types: set[type] = {Tensor}
 """Exact types that may take the fast path."""
-odd_types: set[type] = {Tensor, *arguments.NUMPY_NUMBERS}
+slow_path_types: set[type] = {Tensor, *arguments.NUMPY_NUMBERS}
 """Exact types that stand for a number in an argument and are none: see `plain_number`."""
 
 
 def take_fast(kind: type) -> None:
     """Let a subclass of Tensor that changes nothing take the fast path."""
     fast_types.add(kind)
-    odd_types.add(kind)
+    slow_path_types.add(kind)
 
 
 def _locate(frame: FrameType | None) -> tuple[CodeType | None, int]:
@@ -50,7 +50,7 @@ SHARED: dict[str, Any] = {
     "__name__": "ag_visual.ops.built",  # the warnings filter of the package goes by this name
     "Tensor": Tensor,
     "fast": fast_types,
-    "odd": odd_types,
+    "odd": slow_path_types,
     "blank_tensor": functools.partial(object.__new__, Tensor),
     "ndarray": numpy.ndarray,
     "asarray": numpy.asarray,
@@ -78,7 +78,7 @@ SHARED: dict[str, Any] = {
     "ref": ref,
     "unpack": saved.raw,
     "check": saved.check,
-    "claim": saved.claim,
+    "acquire": saved.acquire,
     "leaf": from_array,
     "wrote": wrote,
     "loose": arguments.loose,

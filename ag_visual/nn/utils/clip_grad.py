@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from ag_visual import linalg
-from ag_visual.arrays.coo import refused
+from ag_visual.arrays.coo import no_sparse_rule
 from ag_visual.autograd.grad_mode import no_grad
 from ag_visual.core.source import warn
 from ag_visual.core.tensor import Tensor
@@ -36,7 +36,7 @@ def _alike(tensors: list[Any]) -> list[list[Any]]:
 def _check_dense(gradients: list[Any], name: str) -> None:
     """As torch does, which has no rule for them: clip `grad.coalesce().values()`."""
     if any(is_sparse(grad) for grad in gradients):
-        raise refused(name)
+        raise no_sparse_rule(name)
 
 
 @no_grad()

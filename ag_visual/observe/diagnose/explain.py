@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from ag_visual.autograd.given import argument_name
 from ag_visual.core import source
-from ag_visual.core.diagnosis.source_rewrite import without_attribute
+from ag_visual.core.diagnosis.source_rewrite import goes_to_numpy, without_attribute
 from ag_visual.core.node import Node
 from ag_visual.core.saved import origin_of
 from ag_visual.core.tensor import Tensor
@@ -63,7 +63,7 @@ class Explanation:
 
 _BREAKS = {
     "detach": "detached",
-    "detach_": "taken out of the graph by detach_()",
+    "detach_": "detached by detach_()",
     "data": "taken from .data",
     "no_grad": "made under no_grad",
     "inference": "made in inference mode",
@@ -138,6 +138,11 @@ def repair_of(kind: str, site: source.Site) -> str:
     if kind == "non_differentiable":
         return "leave it out of ctx.mark_non_differentiable, and return its gradient in backward"
     if kind in ("detach", "data"):
+        if goes_to_numpy(site.source_line.strip(), site.text):
+            return (
+                f"compute with tensors in place of NumPy's arrays{place}: these are in no graph; "
+                "or write an autograd.Function with a backward around it"
+            )
         remove = f"remove the {'detach()' if kind == 'detach' else '.data'}{place}"
         line = without_attribute(site.source_line.strip(), site.text)
         return f"{remove}: `{line}`" if line and "\n" not in line else remove
@@ -225,23 +230,23 @@ def forward_reasons(x: Any, frame: Any, types: tuple[type, ...] = ()) -> list[Re
         text = f"no method of {found.owner}{where} uses `{found.name}`"
         repair = f"use `self.{found.attribute}` in {found.owner}.forward"
         return [Reason("not-connected", text, found.site, repair)]
-    return [reason_of_break(cut) for cut in found[:MANY]]
+    return [reason_of_break(graph_break) for graph_break in found[:MANY]]
 
 
-def reason_of_break(cut: GraphBreak) -> Reason:
+def reason_of_break(graph_break: GraphBreak) -> Reason:
     """The reason that a place in a forward is."""
-    site = cut.site
-    where = placed(site) + (" (where that branch runs)" if cut.branch else "")
-    if cut.kind in ("detach", "detach_", "data"):
-        text = f"what `{cut.of}` computes is {_BREAKS[cut.kind]}{where}"
-        return Reason("graph-break", text, site, repair_of(cut.kind, site))
-    if cut.kind == "other":
-        text = f"what `{cut.of}` computes gives {cut.gives}{where}"
+    site = graph_break.site
+    where = placed(site) + (" (where that branch runs)" if graph_break.branch else "")
+    if graph_break.kind in ("detach", "detach_", "data"):
+        text = f"what `{graph_break.of}` computes is {_BREAKS[graph_break.kind]}{where}"
+        return Reason("graph-break", text, site, repair_of(graph_break.kind, site))
+    if graph_break.kind == "other":
+        text = f"what `{graph_break.of}` computes gives {graph_break.gives}{where}"
         repair = f"compute without `{site.text}` at {site.where}"
         return Reason("graph-break", text, site, repair)
-    block = "no_grad" if cut.kind == "no_grad" else "inference_mode"
-    text = f"`{cut.of}` is used in the {block} block{where}"
-    repair = f"use `{cut.of}` outside of the {block} block at {site.where}"
+    block = "no_grad" if graph_break.kind == "no_grad" else "inference_mode"
+    text = f"`{graph_break.of}` is used in the {block} block{where}"
+    repair = f"use `{graph_break.of}` outside of the {block} block at {site.where}"
     return Reason("graph-break", text, site, repair)
 
 

@@ -1,8 +1,8 @@
 """Where what a parameter computes leaves the graph in `forward`, read off the source.
 
-When a backward is over, nothing of a graph that was cut off is left to be looked at. The source of
+When a backward is over, nothing of a graph that was detached is left to be looked at. The source of
 the modules around a parameter is: it is followed from the parameter to what `forward` returns.
-Parses, never runs. Of cuts in branches the one counts that was the last to be seen to run.
+Parses, never runs. Of breaks in branches the one counts that was the last to be seen to run.
 """
 
 from __future__ import annotations
@@ -21,12 +21,19 @@ from ag_visual.observe.diagnose.graph_breaks import gives_of, site_of
 
 _GRAPHLESS: Final = {"no_grad": "no_grad", "inference_mode": "inference"}
 _SEEN: Final = ("detach", "detach_", "data")
-"""Kinds of cuts whose places are remembered when they run."""
+"""Kinds of breaks whose places are remembered when they run."""
 _ANY_CHILD: Final = {
     *("children", "named_children", "modules", "named_modules", "get_submodule", "_modules"),
     *("parameters", "named_parameters", "_parameters", "__dict__", "getattr", "vars"),
 }
 """Names by which a method may reach any module or parameter of its own."""
+_FACTS: Final = {
+    *("shape", "dtype", "device", "ndim", "layout", "requires_grad", "is_cuda"),
+    *("size", "dim", "numel", "stride", "len", "is_floating_point", "is_complex"),
+    *("zeros_like", "ones_like", "full_like", "empty_like", "rand_like", "randn_like"),
+    *("new_zeros", "new_ones", "new_full", "new_empty", "new_tensor"),
+}
+"""What asks a tensor for something in which its values have no part."""
 _DEPTH: Final = 4
 """Methods of one module that are followed into each other."""
 
@@ -75,7 +82,7 @@ def name_of(x: Any, frame: FrameType | None, types: Types = ()) -> str:
 def left_in_forward(
     x: Any, frame: FrameType | None, types: Types = ()
 ) -> list[GraphBreak] | Unused:
-    """The cuts on the way from a parameter to what the modules around it return, the inner first.
+    """The breaks on the way from a parameter to what the modules around it return, the inner first.
 
     Unused instead where one of these modules does not take what is on the way.
     """
@@ -94,13 +101,13 @@ def left_on_way(owners: Iterable[Owner]) -> list[GraphBreak] | Unused:
             return Unused(of, attribute, kind.__name__, site)
         flow = _Flow(kind, attribute, of)
         flow.run(function, [])
-        if found := _those_that_ran(flow.cuts):
+        if found := _those_that_ran(flow.breaks):
             return found
     return []
 
 
 def left_in_code(code: CodeType, module: str) -> list[GraphBreak]:
-    """The cuts on the way from what a module computes to the `backward()` in a function or cell
+    """The breaks on the way from what a module computes to the `backward()` in a function or cell
     that calls it by this name.
     """
     function = _definition(code)
@@ -185,22 +192,26 @@ def _definition(code: CodeType) -> ast.FunctionDef | None:
     return None
 
 
-def _those_that_ran(cuts: dict[GraphBreak, bool]) -> list[GraphBreak]:
+def _those_that_ran(breaks: dict[GraphBreak, bool]) -> list[GraphBreak]:
     """Those that run whenever forward does; of those in branches the last one that was seen to run,
     and those that nobody sees.
     """
-    found = [cut for cut, certain in cuts.items() if certain]
-    others = [replace(cut, branch=True) for cut, certain in cuts.items() if not certain]
+    found = [graph_break for graph_break, certain in breaks.items() if certain]
+    others = [
+        replace(graph_break, branch=True) for graph_break, certain in breaks.items() if not certain
+    ]
     seen = {
-        (cut.site.file, cut.site.line, cut.site.text): cut for cut in others if cut.kind in _SEEN
+        (graph_break.site.file, graph_break.site.line, graph_break.site.text): graph_break
+        for graph_break in others
+        if graph_break.kind in _SEEN
     }
     for code, lasti in reversed(list(left.places)):
         if any(code.co_filename == file for file, _, _ in seen):
             site = source.resolve(code, lasti)
-            if (cut := seen.get((site.file, site.line, site.text))) is not None:
-                found.append(cut)
+            if (graph_break := seen.get((site.file, site.line, site.text))) is not None:
+                found.append(graph_break)
                 break
-    return [*found, *(cut for cut in others if cut.kind not in _SEEN)]
+    return [*found, *(graph_break for graph_break in others if graph_break.kind not in _SEEN)]
 
 
 _Breaks = dict[GraphBreak, bool]
@@ -211,11 +222,11 @@ class _Flow:
 
     def __init__(self, kind: type, attribute: str, of: str) -> None:
         self.kind, self.attribute, self.of = kind, attribute, of
-        self.cuts: _Breaks = {}  # those that reach what is returned -> it runs at each forward
+        self.breaks: _Breaks = {}  # those that reach what is returned -> it runs at each forward
         self._depth = 0
 
     def run(self, function: FunctionType, given: list[_Breaks | None]) -> _Breaks | None:
-        """The cuts in what a method returns; None where nothing of it comes from the attribute."""
+        """The graph breaks in what a method returns; None if nothing of it is of the attribute."""
         code = function.__code__
         tree = _definition(code)
         if tree is None or self._depth >= _DEPTH or not tree.args.args:
@@ -230,12 +241,12 @@ class _Flow:
         finally:
             self._depth -= 1
         if self._depth == 0:
-            self.cuts = pass_through.returned or {}
+            self.breaks = pass_through.returned or {}
         return pass_through.returned
 
 
 class _Pass:
-    """One method: what each of its variables has from the attribute, and through which cuts."""
+    """One method: what each of its variables has from the attribute, and through which breaks."""
 
     def __init__(self, flow: _Flow, code: CodeType, own: str) -> None:
         self.flow, self.code, self.own = flow, code, own
@@ -255,7 +266,7 @@ class _Pass:
         elif isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign):
             value = self._value(node.value)
             if isinstance(node, ast.AugAssign):
-                value = _joined(value, self._value(node.target))
+                value = _summed(value, self._value(node.target))
             for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
                 self._store(target, value)
         elif isinstance(node, ast.Expr):
@@ -265,10 +276,10 @@ class _Pass:
             for _ in range(2):  # a turn of the loop goes on with what the one before left
                 self.block(node.body)
         elif isinstance(node, ast.With):
-            cuts = [found for item in node.items if (found := _graphless(item.context_expr))]
-            self._graphless += cuts
+            breaks = [found for item in node.items if (found := _graphless(item.context_expr))]
+            self._graphless += breaks
             self.block(node.body)
-            del self._graphless[len(self._graphless) - len(cuts) :]
+            del self._graphless[len(self._graphless) - len(breaks) :]
         elif isinstance(node, ast.If | ast.While | ast.Try):
             self._branches(node)
 
@@ -280,8 +291,8 @@ class _Pass:
         for body in (node.body, node.orelse, *handlers):
             self.known = dict(before)
             self.block(body)
-            for name, cuts in self.known.items():
-                after[name] = _joined(after.get(name), cuts) or {}
+            for name, breaks in self.known.items():
+                after[name] = _joined(after.get(name), breaks) or {}
         self.known = after
         if isinstance(node, ast.Try):
             self.block(node.finalbody)
@@ -315,8 +326,10 @@ class _Pass:
             self.known[name] = value
 
     def _value(self, node: ast.AST | None) -> _Breaks | None:
-        """The cuts through which a value comes from the attribute; None where it does not."""
-        if node is None or isinstance(node, ast.Lambda):
+        """The breaks through which a value comes from the attribute, none where a way is open; None
+        where it does not come from there.
+        """
+        if node is None or isinstance(node, ast.Lambda) or _asked_for(node) in _FACTS:
             return None
         if isinstance(node, ast.Name | ast.Attribute):
             known = self.known.get(ast.unparse(node))
@@ -326,11 +339,14 @@ class _Pass:
                 return {} if node.attr == self.flow.attribute else None
         found: _Breaks | None = None
         certain, self._certain = self._certain, self._certain and not isinstance(node, ast.IfExp)
+        # What a part of the module is given is what counts: that it is a part opens no way.
+        own = isinstance(node, ast.Call) and self._is_in_module(node.func)
+        either = own or isinstance(node, ast.IfExp | ast.Tuple | ast.List)
         for part in ast.iter_child_nodes(node):
-            found = _joined(found, self._value(part))
+            found = (_joined if either else _summed)(found, self._value(part))
         self._certain = certain
-        if isinstance(node, ast.Call):
-            found = _joined(found, self._followed(node))
+        if isinstance(node, ast.Call) and (followed := self._followed(node)) is not None:
+            found = followed
         if found is None:
             return None
         gives = gives_of(node)
@@ -339,11 +355,11 @@ class _Pass:
             name = call[1] if call else node.attr if isinstance(node, ast.Attribute) else ""
             found = {
                 **found,
-                self._cut(node, name if name in _SEEN else "other", gives): self._certain,
+                self._break_at(node, name if name in _SEEN else "other", gives): self._certain,
             }
         elif isinstance(node, ast.Call | ast.BinOp) and self._graphless:
             context, kind = self._graphless[-1]
-            found = {**found, self._cut(context, kind, ""): self._certain}
+            found = {**found, self._break_at(context, kind, ""): self._certain}
         return found
 
     def _is_own(self, node: ast.AST) -> bool:
@@ -354,6 +370,14 @@ class _Pass:
             and node.value.id == self.own
         )
 
+    def _is_in_module(self, node: ast.AST) -> bool:
+        """`self.name`, `self.name[0].part`, and the same of a variable that is followed."""
+        while isinstance(node, ast.Attribute | ast.Subscript):
+            if isinstance(node, ast.Attribute) and self._is_own(node):
+                return node.attr == self.flow.attribute
+            node = node.value
+        return isinstance(node, ast.Name) and node.id == self.flow.of
+
     def _followed(self, node: ast.Call) -> _Breaks | None:
         """What another method of the module returns, where this calls one."""
         if not self._is_own(node.func) or not isinstance(node.func, ast.Attribute):
@@ -363,7 +387,7 @@ class _Pass:
             return None
         return self.flow.run(function, [self._value(part) for part in node.args])
 
-    def _cut(self, node: ast.expr, kind: str, gives: str) -> GraphBreak:
+    def _break_at(self, node: ast.expr, kind: str, gives: str) -> GraphBreak:
         site = site_of(self.code.co_filename, source.cell_of(self.code), node, self.lines)
         return GraphBreak(self.flow.of, kind, gives, site)
 
@@ -375,5 +399,19 @@ def _graphless(node: ast.expr) -> tuple[ast.expr, str] | None:
     return (node, _GRAPHLESS[name]) if name in _GRAPHLESS else None
 
 
+def _asked_for(node: ast.AST) -> str:
+    """The name of the function, method or attribute that an expression asks for."""
+    asked = node.func if isinstance(node, ast.Call) else node
+    if isinstance(asked, ast.Attribute):
+        return asked.attr
+    return asked.id if isinstance(node, ast.Call) and isinstance(asked, ast.Name) else ""
+
+
+def _summed(a: _Breaks | None, b: _Breaks | None) -> _Breaks | None:
+    """Of what has both as parts: where nothing cuts one of them, that way is open."""
+    return {} if a == {} or b == {} else _joined(a, b)
+
+
 def _joined(a: _Breaks | None, b: _Breaks | None) -> _Breaks | None:
+    """Of what is one or the other."""
     return b if a is None else a if b is None else {**a, **b}

@@ -1,7 +1,8 @@
 """Why a parameter of a module got no gradient in a backward that ran: in words, with the line.
 
-Three witnesses, the surest first: the graph that a cut value was taken from, while it lives; the
-source of the modules around the parameter; the line of a cut that names one of these modules.
+Three witnesses, the surest first: the graph that a detached value was taken from, while it lives;
+the source of the modules around the parameter; the line of a graph break that names one of these
+modules.
 """
 
 from __future__ import annotations
@@ -58,42 +59,44 @@ FROZEN: Final = Absence("frozen", "requires_grad is False")
 
 
 class Reasons:
-    """The reasons of the parameters of one backward. cuts: all values in it that had left a graph.
+    """The reasons of the parameters of one backward. breaks: all its values that had left a graph.
     codes: what called it, the innermost first.
 
     Modules of one class, and a variable of the callers, are read once.
     """
 
-    def __init__(self, cuts: Sequence[Left], codes: Sequence[CodeType] = ()) -> None:
-        self.cuts = cuts
+    def __init__(self, breaks: Sequence[Left], codes: Sequence[CodeType] = ()) -> None:
+        self.breaks = breaks
         self.codes = codes
         self._read: dict[tuple[type, str], list[GraphBreak] | Unused] = {}
         self._called: dict[str, list[GraphBreak]] = {}
 
     def of(self, number: int, name: str, owners: Sequence[Owner]) -> Absence:
         """Why the parameter of this number and name got none; owners: the innermost first."""
-        for cut in self.cuts:
-            if cut.of is not None and number in cut.of:
-                return _left(name, cut)
+        for graph_break in self.breaks:
+            if graph_break.of is not None and number in graph_break.of:
+                return _left(name, graph_break)
         found = [self._in_forward(owner) for owner in owners]
-        for cuts in found:
-            if isinstance(cuts, Unused):
+        for breaks in found:
+            if isinstance(breaks, Unused):
                 break
-            if cuts:
-                return _in_source(cuts[0])
-        for cut in self.cuts:
-            if cut.open and _speaks_of(cut.site, name, zip(owners, found, strict=True)):
-                return _left(name, cut)
+            if breaks:
+                return _in_source(breaks[0])
+        for graph_break in self.breaks:
+            if graph_break.open and _speaks_of(
+                graph_break.site, name, zip(owners, found, strict=True)
+            ):
+                return _left(name, graph_break)
         unused = next((each for each in found if isinstance(each, Unused)), None)
         if unused is not None:
             where = f" ({unused.site.where})" if unused.site.line else ""
             text = f"not used in this pass: no method of {unused.owner}{where} takes it"
             repair = f"use `self.{unused.attribute}` in {unused.owner}.forward"
             return Absence("unused", text, unused.site, repair)
-        if owners and (cuts := self._in_callers(owners[-1][1])):
-            return _in_source(cuts[0])
+        if owners and (breaks := self._in_callers(owners[-1][1])):
+            return _in_source(breaks[0])
         text = "not used in this pass"
-        others = [cut for cut in self.cuts if cut.open]
+        others = [graph_break for graph_break in self.breaks if graph_break.open]
         if others:
             text += f"; a value left the graph{placed(others[0].site)}"
         return Absence("unused", text, None, f"use {_quoted(name)} in the computation")
@@ -116,21 +119,21 @@ class Reasons:
         of = f"{path}.{attribute}"
         if isinstance(found, Unused):
             return replace(found, name=of)
-        return [replace(cut, of=of) for cut in found]
+        return [replace(graph_break, of=of) for graph_break in found]
 
 
 def _quoted(name: str) -> str:
     return f"`{name}`" if name else "it"
 
 
-def _left(name: str, cut: Left) -> Absence:
-    reason = break_reason(f"what {_quoted(name)} computes", cut.kind, cut.site)
-    return Absence(cut.kind, reason.text, cut.site, reason.repair)
+def _left(name: str, graph_break: Left) -> Absence:
+    reason = break_reason(f"what {_quoted(name)} computes", graph_break.kind, graph_break.site)
+    return Absence(graph_break.kind, reason.text, graph_break.site, reason.repair)
 
 
-def _in_source(cut: GraphBreak) -> Absence:
-    reason = reason_of_break(cut)
-    return Absence(cut.kind, reason.text, cut.site, reason.repair)
+def _in_source(graph_break: GraphBreak) -> Absence:
+    reason = reason_of_break(graph_break)
+    return Absence(graph_break.kind, reason.text, graph_break.site, reason.repair)
 
 
 def _speaks_of(site: source.Site, name: str, owners: Iterable[tuple[Owner, Any]]) -> bool:

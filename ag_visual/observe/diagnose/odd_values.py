@@ -1,7 +1,8 @@
 """What a graph saved that its ops cannot use, looked for as a backward begins: later it is freed.
 
-Ops whose result or derivative is not finite at some numbers (log at 0) are looked at each time;
-all others where what lies near the loss is not finite, once for each row of such backwards.
+Ops whose result or derivative is not finite at some numbers (log at 0) are looked at each time,
+and what the backward was called of; all others, and the leaves, where what lies near the loss is
+not finite, once for each row of such backwards.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from ag_visual.events.live import LiveBackward, LiveNode
 
 LARGEST: Final = 1 << 20
 """Elements of the largest tensor that is looked at."""
+VALUE: Final = ""
+"""The name of what is no saved tensor: a leaf's values, what the backward was called of."""
 MOST: Final = 64
 """Saved tensors that are told of one backward, those made first."""
 NEAR: Final = 8
@@ -31,8 +34,9 @@ _ELEMENTS: Final = 1 << 24
 
 
 class Odd(NamedTuple):
-    """Counts of one saved tensor. beyond: 1 or more, or -1 or less. Of what is raised to a power,
-    zeros and negative numbers are counted where its exponent does not take them.
+    """Counts of one saved tensor; name VALUE: of a leaf's values, or of what a root gave. beyond: 1
+    or more, or -1 or less. Of what is raised to a power, zeros and negative numbers are counted
+    where its exponent does not take them.
     """
 
     seq: int
@@ -154,7 +158,7 @@ class OddValues:
             found = []
         self._odd = code
         found.sort(key=_seq)
-        return found[:MOST]
+        return [*found[:MOST], *_odd_results(task)]
 
 
 _kind: Final = operator.attrgetter("kind")
@@ -227,6 +231,19 @@ def _counted(seq: int, name: str, own: bool, array: Any) -> Odd:
     return Odd(seq, name, own, int(array.size), nan, inf, zero, below, beyond)
 
 
+def _odd_results(task: LiveBackward) -> Iterator[Odd]:
+    """What the backward was called of and is not finite."""
+    for (node, *_), result in zip(task.starts, task.results(), strict=False):
+        if _plain(result) and result.size <= LARGEST and not _finite(result):
+            yield _counted(node.seq, VALUE, True, result)
+
+
+def _values(leaf: LiveNode) -> list[tuple[str, bool, Any]]:
+    """The same as `_arrays` of a leaf."""
+    array = leaf.value()
+    return [(VALUE, True, array)] if _plain(array) and array.size <= LARGEST else []
+
+
 def _near_finite(task: LiveBackward, edge_of: dict[Any, _Edge | None]) -> bool:
     """Whether what the roots gave is finite; where nobody knows that, what the nodes next to them
     saved, and gave by that.
@@ -262,14 +279,14 @@ def _near_finite(task: LiveBackward, edge_of: dict[Any, _Edge | None]) -> bool:
 
 
 def _all_of(nodes: Iterable[LiveNode], edge_of: dict[Any, _Edge | None]) -> list[Odd]:
-    """Every saved tensor with a number that is not finite, and those at the edges of ops."""
+    """Every leaf and saved tensor with a number that is not finite, and those at the edges of
+    ops.
+    """
     found: list[Odd] = []
     left = _ELEMENTS
     for node in sorted(nodes, key=_seq):
-        if node.leaf:
-            continue
         edge = edge_of[node.kind]
-        for name, own, array in _arrays(node):
+        for name, own, array in _values(node) if node.leaf else _arrays(node):
             left -= array.size
             if left < 0:
                 return found

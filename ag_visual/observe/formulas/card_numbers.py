@@ -163,9 +163,9 @@ class _Path:
         head = term.head
         if head == "name":
             return self._leaf(term, index)
-        if notation.unseen(head) and term.args:
+        if notation.is_identity(head) and term.args:
             return self.fill(term.args[0], index)
-        if head == "where":
+        if notation.sign_of(head) == notation.CASES:
             return self._chosen(term, index)
         if _sums(head) and isinstance(term.args[0], Term):
             return self._sum(term, index)
@@ -246,7 +246,7 @@ def _value(term: Term, index: Index) -> Term:
 
 def _pointwise(head: str) -> bool:
     if head in OPERATORS:
-        return head not in ("matmul", "getitem")
+        return notation.sign_of(head) != "@" and head != "getitem"
     # A composite is what the ops are that it chooses from.
     own = [ops[head]] if head in ops else [op for op in ops.values() if op.public_name == head]
     return any(vmap.rule_of(op) is vmap.elementwise for op in own)

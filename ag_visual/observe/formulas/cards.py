@@ -21,7 +21,14 @@ from ag_visual.dispatch.table import ops
 from ag_visual.events.live import LiveNode
 from ag_visual.observe.formulas import notation
 from ag_visual.observe.formulas.derivation import MOST_ELEMENTS, Derivation, derive, elements_of
-from ag_visual.observe.formulas.notation import Math, Typesetter, linear, operator, row, spoken
+from ag_visual.observe.formulas.notation import (
+    Math,
+    Typesetter,
+    display_name,
+    linear,
+    operator,
+    row,
+)
 from ag_visual.observe.formulas.op_samples import op_by_node, sample_derivation
 from ag_visual.observe.formulas.sample_sizes import without_sizes
 from ag_visual.observe.formulas.sentences import described
@@ -178,9 +185,9 @@ def _record(name: str, math: Math, says: str = "", where: Sequence[Math] = ()) -
 def _too_long(found: Derivation, name: str, term: Term, edge: str) -> dict[str, Any]:
     """A derivative of more steps than anybody reads: what it takes, and which steps it is of."""
     used = [Term("name", None, name=used) for used in _names(term)]
-    call = Term(f"{spoken(found.op.name)}_backward", None, tuple(used))
+    call = Term(f"{display_name(found.op.name)}_backward", None, tuple(used))
     whole = row(partial_of(name), operator("="), Typesetter().line(call))
-    steps = dict.fromkeys(spoken(part.head) for part in _steps(term))
+    steps = dict.fromkeys(display_name(part.head) for part in _steps(term))
     listed = ", ".join([step for step in steps if step not in ("name", "value")][:8])
     count = "many" if found.sampled else len(list(_steps(term)))
     says = f"It is computed in {count} steps, with {listed} and others. {edge}"
@@ -215,7 +222,7 @@ def _by_index(term: Term, typesetter: Typesetter) -> list[Math]:
         left, _, right = op.formula.partition(" = ")
         bound = op.signature.bind(*part.args, **part.named).arguments
         known = {name: value for name, value in bound.items() if isinstance(value, Term)}
-        called = symbol(spoken(op.name))
+        called = symbol(display_name(op.name))
         head = typesetter.line(notation.parse(left, {op.outputs[0]: called}))
         lines.append(row(head, operator("="), typesetter.line(notation.parse(right, known))))
     return lines

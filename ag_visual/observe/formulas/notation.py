@@ -10,7 +10,7 @@ import ast
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
-from ag_visual.dispatch.table import ops, symbols
+from ag_visual.dispatch.table import operators, ops, symbols
 from ag_visual.observe.formulas.terms import CONSTANTS, Term, label_of, symbol
 
 Math = dict[str, Any]
@@ -26,6 +26,7 @@ INFIX: Final = {
 }
 """How strongly signs between two operands bind."""
 _QUOTIENT, _TRANSPOSED, _UNSEEN = "/", "ᵀ", "self"
+CASES, _NEGATIVE = "{", "−"
 _ATTRIBUTES: Final = frozenset({"T", "mT"})
 
 
@@ -34,7 +35,7 @@ def sign_of(head: str) -> str:
     return symbols.get(head, _TRANSPOSED if head in _ATTRIBUTES else "")
 
 
-def unseen(head: str) -> bool:
+def is_identity(head: str) -> bool:
     """Whether it changes nothing that a formula is about."""
     return sign_of(head) == _UNSEEN
 
@@ -132,16 +133,18 @@ class Typesetter:
         if replaced is not None:
             negative = replaced["tag"] == "mrow" and replaced["children"][0].get("text") == "−"
             return replaced, SIGN if negative else ATOM
-        method = getattr(self, f"_{term.head}", None)
-        if method is not None:
-            return method(term)  # type: ignore[no-any-return]
         args = term.args
         sign = sign_of(term.head)
+        method = _OWN.get(term.head) or _LAYOUTS.get(sign)
+        if method is not None:
+            return method(self, term)
+        if sign == _NEGATIVE and len(args) == 1:
+            return row(operator("−"), self.within(args[0], PRODUCT)), SIGN
         if sign in INFIX and len(args) == 2:
             return self._infix(term)
         if sign == _QUOTIENT and len(args) == 2:
             return element("mfrac", self.line(args[0]), self.line(args[1])), ATOM
-        if sign == _TRANSPOSED or (term.head == "transpose" and _last_two(args[1:])):
+        if sign == _TRANSPOSED and (len(args) == 1 or _last_two(args[1:])):
             return self._power_of(args[0], leaf("mi", "T"))
         if sign == _UNSEEN and args:
             return self.set(args[0])
@@ -172,7 +175,7 @@ class Typesetter:
         strength = INFIX[sign]
         left, right = term.args
         after = strength + 1 if sign in ("−", "mod") or not strength else strength
-        negated = _negated(right) if term.head == "add" else None
+        negated = _negated(right) if sign == "+" else None
         if negated is not None:
             sign, right, after = "−", negated, PRODUCT
         # Each side is set once: twice would double the work with each level of nesting.
@@ -191,9 +194,6 @@ class Typesetter:
         if type(right) in (int, float) and right == 1:
             return self.set(left)
         return self._infix(term)
-
-    def _neg(self, term: Term) -> tuple[Math, int]:
-        return row(operator("−"), self.within(term.args[0], PRODUCT)), SIGN
 
     def _pow(self, term: Term) -> tuple[Math, int]:
         base, exponent = term.args
@@ -228,25 +228,17 @@ class Typesetter:
     def _conj(self, term: Term) -> tuple[Math, int]:
         return element("mover", self.line(term.args[0]), operator("‾")), ATOM
 
-    def _zeros_of(self, term: Term) -> tuple[Math, int]:
+    def _zero(self, term: Term) -> tuple[Math, int]:
         return leaf("mn", "0"), ATOM
 
-    def _bitwise_not(self, term: Term) -> tuple[Math, int]:
+    def _not(self, term: Term) -> tuple[Math, int]:
         return row(words("not "), self.within(term.args[0], ATOM)), _COMPARED
 
-    _logical_not = _bitwise_not
-
-    def _clamp_min(self, term: Term) -> tuple[Math, int]:
-        return self._function("max", term.args), ATOM
-
-    def _clamp_max(self, term: Term) -> tuple[Math, int]:
-        return self._function("min", term.args), ATOM
-
-    def _where(self, term: Term) -> tuple[Math, int]:
+    def _cases(self, term: Term) -> tuple[Math, int]:
         """Cases under each other; further ones in the last place are one more line each."""
         lines = []
         rest: Any = term
-        while isinstance(rest, Term) and rest.head == "where" and id(rest) not in self.named:
+        while isinstance(rest, Term) and sign_of(rest.head) == CASES and id(rest) not in self.named:
             condition, chosen, rest = rest.args
             lines.append((self.line(chosen), row(words("if "), self.line(condition))))
         lines.append((self.line(rest), words("otherwise")))
@@ -262,7 +254,7 @@ class Typesetter:
     def _getitem(self, term: Term) -> tuple[Math, int]:
         return element("msub", self.within(term.args[0], ATOM), words("part")), ATOM
 
-    def _index(self, term: Term) -> tuple[Math, int]:
+    def _subscript(self, term: Term) -> tuple[Math, int]:
         at = [self.line(a) for a in term.args[1:]]
         return element("msub", self.within(term.args[0], ATOM), row(*_separated(at))), ATOM
 
@@ -306,8 +298,6 @@ class Typesetter:
             sign = element("munder", sign, words(text))
         return row(sign, self.within(term.args[0], PRODUCT)), PRODUCT
 
-    _sum_dims = _sum_all = _sum
-
     def _call(self, term: Term) -> Math:
         op = ops.get(term.head)
         places = op.params if op is not None else ()
@@ -322,15 +312,46 @@ class Typesetter:
 
     def _function(self, head: str, args: Iterable[Any]) -> Math:
         shown = [a for a in args if _worth_showing(a)]
-        text = spoken(head)
+        text = display_name(head)
         inner = _separated([self.line(a) for a in shown])
         return row(leaf("mi", text), operator("("), *inner, operator(")"))
 
 
-def spoken(head: str) -> str:
+_OWN: Final[dict[str, Callable[[Typesetter, Term], tuple[Math, int]]]] = {
+    "big": Typesetter._big,
+    "getitem": Typesetter._getitem,
+    "item": Typesetter._item,
+    "listed": Typesetter._listed,
+    "name": Typesetter._name,
+    "since": Typesetter._since,
+    "subscript": Typesetter._subscript,
+    "value": Typesetter._value,
+}
+"""The steps of formulas that are no ops."""
+_LAYOUTS: Final = {
+    "·": Typesetter._mul,
+    "^": Typesetter._pow,
+    "e^": Typesetter._exp,
+    "2^": Typesetter._exp2,
+    "√": Typesetter._sqrt,
+    "1/√": Typesetter._rsqrt,
+    "1/": Typesetter._reciprocal,
+    "|": Typesetter._abs,
+    "‾": Typesetter._conj,
+    "0": Typesetter._zero,
+    "not": Typesetter._not,
+    "∑": Typesetter._sum,
+    "[]": Typesetter._subscript,
+    CASES: Typesetter._cases,
+}
+"""Ops that are set in a way of their own, by the symbol of their declaration."""
+_NO_NAMES: Final = frozenset({*INFIX, *_LAYOUTS, _QUOTIENT, _TRANSPOSED, _UNSEEN, _NEGATIVE})
+
+
+def display_name(head: str) -> str:
     """The name that an op has in formulas: its own, without what only tells overloads apart."""
     sign = sign_of(head)
-    if sign and sign not in INFIX and sign not in (_QUOTIENT, _TRANSPOSED, _UNSEEN):
+    if sign and sign not in _NO_NAMES:
         return sign
     if head in ops:
         head = ops[head].public_name
@@ -368,7 +389,7 @@ def _bound(found: tuple[Math, int], least: int) -> Math:
 
 
 def _negated(term: Any) -> Any:
-    if isinstance(term, Term) and term.head == "neg":
+    if isinstance(term, Term) and sign_of(term.head) == _NEGATIVE and len(term.args) == 1:
         return term.args[0]
     return None
 
@@ -420,17 +441,18 @@ def _line(children: Sequence[Math]) -> str:
     return text
 
 
-_OPPOSITES: Final = {"le": "gt", "lt": "ge", "gt": "le", "ge": "lt", "eq": "ne", "ne": "eq"}
+_OPPOSITES: Final = {"≤": ">", "<": "≥", ">": "≤", "≥": "<", "=": "≠", "≠": "="}
+_COMPARISONS: Final = {sign: name for name, sign in symbols.items() if sign in _OPPOSITES}
 
 
 def _opposite(condition: Any) -> Term | None:
     """The comparison that holds where this one of numbers does not; None beside a NaN."""
-    if not isinstance(condition, Term) or condition.head not in _OPPOSITES:
+    if not isinstance(condition, Term) or sign_of(condition.head) not in _OPPOSITES:
         return None
     compared = [arg.value if isinstance(arg, Term) else arg for arg in condition.args]
     if not all(isinstance(each, (int, float)) and each == each for each in compared):
         return None
-    return Term(_OPPOSITES[condition.head], None, condition.args)
+    return Term(_COMPARISONS[_OPPOSITES[sign_of(condition.head)]], None, condition.args)
 
 
 _SPACED: Final = frozenset(
@@ -445,23 +467,29 @@ def _simple(math: Math) -> bool:
 # Declared formulas --------------------------------------------------------------------------------
 
 
-_BINARY: Final[dict[type, str]] = {
-    ast.Add: "add",
-    ast.Sub: "sub",
-    ast.Mult: "mul",
-    ast.Div: "true_divide",
-    ast.Pow: "pow",
-    ast.MatMult: "matmul",
-    ast.Mod: "remainder",
-    ast.BitAnd: "bitwise_and",
-    ast.BitOr: "bitwise_or",
-    ast.Eq: "eq",
-    ast.NotEq: "ne",
-    ast.Lt: "lt",
-    ast.LtE: "le",
-    ast.Gt: "gt",
-    ast.GtE: "ge",
+_OPERATORS: Final[dict[type, str]] = {
+    kind: operators[name]
+    for name, kind in {
+        "add": ast.Add,
+        "sub": ast.Sub,
+        "mul": ast.Mult,
+        "truediv": ast.Div,
+        "pow": ast.Pow,
+        "matmul": ast.MatMult,
+        "mod": ast.Mod,
+        "and": ast.BitAnd,
+        "or": ast.BitOr,
+        "eq": ast.Eq,
+        "ne": ast.NotEq,
+        "lt": ast.Lt,
+        "le": ast.LtE,
+        "gt": ast.Gt,
+        "ge": ast.GtE,
+        "neg": ast.USub,
+        "invert": ast.Invert,
+    }.items()
 }
+"""The op of each of Python's operators, as its syntax tree names them."""
 BIG: Final = {"Sum": "∑", "Product": "∏", "Max": "max", "Min": "min"}
 
 
@@ -483,18 +511,16 @@ def _read(tree: ast.expr, text: str, known: dict[str, Any]) -> Any:
             return known[id] if id in known else symbol(id)
         case ast.Constant(value):
             return value
-        case ast.BinOp(left, op, right) if type(op) in _BINARY:
-            return Term(_BINARY[type(op)], None, (read(left), read(right)))
-        case ast.Compare(left, [op], [right]) if type(op) in _BINARY:
-            return Term(_BINARY[type(op)], None, (read(left), read(right)))
-        case ast.UnaryOp(ast.USub(), operand):
-            return Term("neg", None, (read(operand),))
-        case ast.UnaryOp(ast.Invert(), operand):
-            return Term("bitwise_not", None, (read(operand),))
+        case ast.BinOp(left, op, right) if type(op) in _OPERATORS:
+            return Term(_OPERATORS[type(op)], None, (read(left), read(right)))
+        case ast.Compare(left, [op], [right]) if type(op) in _OPERATORS:
+            return Term(_OPERATORS[type(op)], None, (read(left), read(right)))
+        case ast.UnaryOp(op, operand) if type(op) in _OPERATORS:
+            return Term(_OPERATORS[type(op)], None, (read(operand),))
         case ast.Subscript(value, ast.Tuple(elts)):
-            return Term("index", None, (read(value), *map(read, elts)))
+            return Term("subscript", None, (read(value), *map(read, elts)))
         case ast.Subscript(value, at):
-            return Term("index", None, (read(value), read(at)))
+            return Term("subscript", None, (read(value), read(at)))
         case ast.Call(ast.Name(head), args, []) if head in BIG:
             return Term("big", None, tuple(map(read, args)), name=BIG[head])
         case ast.Call(ast.Name(head), args, keywords):

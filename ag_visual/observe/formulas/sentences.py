@@ -20,8 +20,6 @@ _NOT_FOR_READERS: Final = ("Raises ", "Source: ")
 _GRADIENTS: Final = ("backward", "back", "scattered", "grad")
 """How ops are named that compute another op's gradient."""
 
-_WHOLE: Final = ("sum_all", "mean_all", "prod_all", "max_all", "min_all", "median_all")
-
 MOVES: Final = "Each element's gradient goes back to where the element came from."
 SCALES: Final = "Its gradient is what arrives times the slope there, element by element."
 SCALES_EACH: Final = "Each input's gradient is what arrives times the slope in that input."
@@ -31,7 +29,7 @@ COUNTS: Final = "Each element gets what arrives times how much the result depend
 CROSSES: Final = "Each factor's gradient is what arrives times the other factor."
 
 
-def says(op: Op) -> str:
+def summary_of(op: Op) -> str:
     """What an op does, for who reads a card; empty where nothing says it."""
     name = op.public_name
     public = functions.get(name) or functions.get(name.replace(".", "_"))
@@ -47,14 +45,14 @@ def says(op: Op) -> str:
     return first if len(first) <= LONGEST else first[:LONGEST] + "..."
 
 
-def means(op: Op) -> str:
+def derivative_in_words(op: Op) -> str:
     """What its derivative does with the gradient that arrives; empty for ops of no known kind."""
     inputs = len(op.diff_inputs)
     if op.view or op.name in moved:
         return MOVES
     if sign_of(op.name) == "@":
         return CROSSES
-    if "keepdim" in op.arguments or op.name in _WHOLE:
+    if _reduces(op):
         return SHARES if op.jvp == LINEAR else COUNTS
     if vmap.rule_of(op) is vmap.elementwise:
         if op.jvp == LINEAR:
@@ -63,11 +61,19 @@ def means(op: Op) -> str:
     return ""
 
 
+def _reduces(op: Op) -> bool:
+    """Whether it makes one element of many: what takes `keepdim`, or is that of all elements."""
+    alike = [each for each in ops.values() if each.public_name == op.public_name]
+    return "keepdim" in op.arguments or (
+        op.params == ("self",) and any("keepdim" in each.arguments for each in alike)
+    )
+
+
 def described(op: Op) -> str:
     """Both, as they stand in a card."""
-    return " ".join(filter(None, (says(op), means(op))))
+    return " ".join(filter(None, (summary_of(op), derivative_in_words(op))))
 
 
 def undescribed() -> list[str]:
     """The differentiable ops that no docstring says anything about."""
-    return [op.name for op in ops.values() if op.rules and not says(op)]
+    return [op.name for op in ops.values() if op.rules and not summary_of(op)]

@@ -16,7 +16,7 @@ from typing import Any, Final
 from ag_visual.core.tensor import Tensor
 from ag_visual.dispatch.record import Op
 from ag_visual.dispatch.rules import requests_of
-from ag_visual.dispatch.table import operators, ops, traced
+from ag_visual.dispatch.table import operators, ops, symbols as symbols_of_ops, traced
 
 CONSTANTS: Final = {
     math.pi: "pi",
@@ -220,12 +220,10 @@ class Symbols:
 
 NUMPY_NAMES: Final = {
     **{op.kernel: op.name for op in ops.values() if isinstance(op.kernel, str) and op.public},
-    "absolute": "abs",
+    **{alias: op.name for op in ops.values() for alias in op.aliases},
     "clip": "clamp",
     "conjugate": "conj",
-    "negative": "neg",
     "power": "pow",
-    "subtract": "sub",
 }
 """Ops by the functions of NumPy that are their kernels, or that references write for them."""
 
@@ -365,20 +363,21 @@ def _key(value: Any) -> Any:
 
 def _simpler(head: str, args: tuple[Any, ...]) -> Any:
     """A step that is one of its own operands, in value and shape."""
-    if len(args) != 2 or head not in ("mul", "add", "true_divide", "sub"):
+    sign = symbols_of_ops.get(head)
+    if len(args) != 2 or sign not in ("·", "/", "+", "−"):
         return None
     for number, other in (args, args[::-1]):
         if type(number) not in (int, float) or not isinstance(other, Term):
             continue
         last = other is args[0]
-        if number == (1 if head in ("mul", "true_divide") else 0) and (
-            last or head in ("mul", "add")
-        ):
+        if number == (1 if sign in ("·", "/") else 0) and (last or sign in ("·", "+")):
             return other
-        if head == "mul" and number == -1:
-            return Term("neg", other.value if other.value is None else -other.value, (other,))
-        if head == "mul" and number == 0:
+        if sign == "·" and number == -1:
+            return Term(
+                operators["neg"], other.value if other.value is None else -other.value, (other,)
+            )
+        if sign == "·" and number == 0:
             return Term("zeros_of", 0.0 if other.value is None else other.value * 0, (other,))
-        if head == "add" and other.head == "zeros_of":
+        if sign == "+" and symbols_of_ops.get(other.head) == "0":
             return Term("value", number)
     return None

@@ -45,7 +45,7 @@ WEIGHT_SECONDS: Final = 0.25
 _SITUATIONS: Final = 16
 """Sets of leaves, each with the line of its backward, that are remembered."""
 
-_CUTS: Final = 256
+_MOST_BREAKS: Final = 256
 """Values that left a graph, the last ones told, that are remembered."""
 
 _OPTIMIZERS: Final = 32
@@ -101,14 +101,14 @@ class _Module:
 
 @dataclass(slots=True)
 class _Pass:
-    """A backward that leaves parameters out. cuts: what had left a graph when it began; codes: of
+    """A backward that leaves parameters out. breaks: what had left a graph when it began; codes: of
     the user's frames, the innermost first.
     """
 
     task: int
     t: int
     missing: list[tuple[Fact, list[Owner]]]
-    cuts: list[Left]
+    breaks: list[Left]
     codes: list[CodeType]
 
 
@@ -125,7 +125,7 @@ class Parameters:
         self._meeting = threading.RLock()  # backwards begin in any thread
         self._facts: list[Fact] = []
         self._passes: deque[_Pass] = deque(maxlen=_WAITING)
-        self._cuts: deque[Event] = deque(maxlen=_CUTS)
+        self._breaks: deque[Event] = deque(maxlen=_MOST_BREAKS)
         self._numbers = 0
 
     def took(
@@ -140,8 +140,8 @@ class Parameters:
     ) -> None:
         """A backward begins that ends in these leaves.
 
-        catch_up: has `cut` called with all that has left a graph up to now. node: the living node
-        of a number. unseen: nobody listened to the forward.
+        catch_up: has `note_breaks` called with all that has left a graph up to now. node: the
+        living node of a number. unseen: nobody listened to the forward.
         """
         code = None if task.call_site is None else task.call_site[0]
         refs = tuple(map(weakref.ref, leaves))
@@ -162,18 +162,18 @@ class Parameters:
         now = perf_counter_ns()
         missing = list(self._look(taking, self._together(taking), now))
         if any(fact.trained for fact, _ in missing):
-            # Now, while what was cut off may still live.
+            # Now, while what was detached may still live.
             catch_up()
-            cuts = [*self._recorded_breaks(task, node)]
-            cuts += self._seen_breaks(task, frame) if unseen else []
+            breaks = [*self._recorded_breaks(task, node)]
+            breaks += self._seen_breaks(task, frame) if unseen else []
             codes = list(codes_of(frame))
-            self._passes.append(_Pass(task.id, now, missing, list(dict.fromkeys(cuts)), codes))
+            self._passes.append(_Pass(task.id, now, missing, list(dict.fromkeys(breaks)), codes))
         elif missing:
             self._passes.append(_Pass(task.id, now, missing, [], []))
 
-    def cut(self, events: Iterable[Event]) -> None:
+    def note_breaks(self, events: Iterable[Event]) -> None:
         """BREAK events of the log."""
-        self._cuts.extend(events)
+        self._breaks.extend(events)
 
     def take(self) -> tuple[list[Fact], list[Missing]]:
         """What is new."""
@@ -309,13 +309,13 @@ class Parameters:
                     origin = origin_of(value)
                     if origin is not None:
                         found.append(origin)
-        cuts = []
+        breaks = []
         for kind, call_site, *rest in {(o[0], o[1]): o for o in found}.values():
             graph = rest[0]() if rest and rest[0] is not None else None
             of = None if graph is None else self._below(graph)
             if kind in BREAK_KINDS:
-                cuts.append(Left(kind, source.resolve_call_site(call_site), of))
-        return cuts
+                breaks.append(Left(kind, source.resolve_call_site(call_site), of))
+        return breaks
 
     def _below(self, node: LiveNode) -> frozenset[int]:
         """The parameters that a graph ends in."""
@@ -327,14 +327,14 @@ class Parameters:
     ) -> Iterator[Left]:
         """Inputs of the backward's nodes that had left a graph, as far as somebody listened."""
         seqs = {each.seq for each in task.counts}
-        for _, _, _, seq, _, kind, code, lasti, maker, _ in self._cuts:
+        for _, _, _, seq, _, kind, code, lasti, maker, _ in self._breaks:
             if seq in seqs and kind in BREAK_KINDS:
                 made = node(maker) if maker >= 0 else None
                 of = None if made is None else self._below(made)
                 yield Left(kind, source.resolve(code, lasti), of)
 
     def _explained(self, done: _Pass) -> Iterator[Missing]:
-        reasons = Reasons(done.cuts, done.codes)
+        reasons = Reasons(done.breaks, done.codes)
         for fact, owners in done.missing:
             why = reasons.of(fact.parameter, fact.name, owners) if fact.trained else FROZEN
             yield Missing(fact.parameter, done.task, why, done.t)

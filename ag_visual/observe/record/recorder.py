@@ -377,7 +377,7 @@ class Recorder:
             nodes = self.encoder.nodes(taken.nodes)
         kinds = columns.by_kind(taken.events)
         names = self.labels.texts(taken.leaves[-1])
-        self.parameters.cut(kinds[BREAK])
+        self.parameters.note_breaks(kinds[BREAK])
         facts, missing = self.parameters.take()
         chunk = self.encoder.encode(
             kinds,

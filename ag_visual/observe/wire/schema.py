@@ -218,9 +218,11 @@ TABLES: Final[dict[str, dict[str, Column]]] = {
         "t": _TIME,
     },
     "odd": {
-        "seq": Column("u32", says="a node that saved numbers which its op cannot take or give"),
+        "seq": Column("u32", says="a node with numbers that its op cannot take or give, or a leaf"),
         "task": _TASK,
-        "name": Column("u32", "string", "what it saved: self, result, ..."),
+        "name": Column(
+            "u32", "string", "self, result, ...: saved; '': a leaf's values, or the loss"
+        ),
         "flags": Column("u8", says="1: the node's own output"),
         "elements": Column("f64"),
         "nan": Column("f64", says="how many of them are NaN"),

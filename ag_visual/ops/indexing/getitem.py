@@ -16,7 +16,7 @@ from ag_visual import dtypes
 from ag_visual.arrays.backend import backend_of, is_array, of_namespace
 from ag_visual.arrays.kernels.bounds import check_index
 from ag_visual.arrays.kernels.order import arranged, sorted_dims
-from ag_visual.core.level import all_values, hollow
+from ag_visual.core.level import all_values, is_batchedtensor
 from ag_visual.core.source import warn
 from ag_visual.core.tensor import Tensor, from_array
 from ag_visual.dispatch.families import structural
@@ -161,6 +161,7 @@ def _index_errors(make):
 structural(
     "index",
     _index,
+    symbol="[]",
     doc="The elements that tensors of indices, or a mask, choose.",
     vjp={"self": lambda F, g, self_shape, indices: F.index_backward(g, indices, self_shape)},
     lists=("indices",),
@@ -305,7 +306,7 @@ def _items(index) -> list[Any]:
         if kind is int or item is None or item is ... or kind is slice or kind is bool:
             found.append(item)
         elif isinstance(item, Tensor):
-            if hollow(item):
+            if is_batchedtensor(item):
                 found.append(item)  # another place in each slice
             elif item._array.ndim == 0 and item._array.dtype.kind in "biu":
                 value = item._array.item()

@@ -16,7 +16,7 @@ from ag_visual.dispatch.memory_overlap import WARNED
 from ag_visual.dispatch.overflow import check_overflow
 from ag_visual.dispatch.record import ELEMENTWISE, ROWS, ErrorSample, Sample
 from ag_visual.dispatch.table import composite, ops
-from ag_visual.dispatch.vmap import Batch, dynamic_shape, elementwise
+from ag_visual.dispatch.vmap import Batch, elementwise
 from ag_visual.ops.tensor.copy_fill import by_kind, number_for, zero_dim
 
 
@@ -191,7 +191,11 @@ def _masked_select_back(F, g, self_shape, mask):
 def _selected_slices(batch: Batch):
     """Under one mask for all slices each gives as many elements."""
     if "mask" in batch:
-        raise dynamic_shape("masked_select")
+        raise RuntimeError(
+            "vmap: Attempted to vmap over `mask` in torch.masked_select(self, mask) We cannot "
+            "support this because for each batch this would return a differently shaped Tensor. "
+            "Use torch.where, or multiply with the mask."
+        )
     F, size = batch.F, batch.size
     shape = broadcast(batch.shape("self"), tuple(batch["mask"].shape))
     mask = F.expand(batch["mask"], shape)

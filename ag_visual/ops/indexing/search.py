@@ -19,7 +19,7 @@ from ag_visual.core.tensor import Tensor
 from ag_visual.dispatch import vmap
 from ag_visual.dispatch.dims import wrap
 from ag_visual.dispatch.dtype_errors import not_implemented
-from ag_visual.dispatch.families import refused
+from ag_visual.dispatch.families import not_differentiable
 from ag_visual.dispatch.record import ErrorSample, Sample
 from ag_visual.dispatch.table import composite, function, op
 from ag_visual.ops.reduction.along_dim import all_dims
@@ -300,7 +300,7 @@ def _distinct(name: str, kernel, node: str, theirs: str, samples, **options) -> 
     op(
         name,
         kernel,
-        vjp={"self": refused(theirs, "Detach the input.")},
+        vjp={"self": not_differentiable(theirs, "Detach the input.")},
         aten=theirs,
         outputs=("output", "inverse_indices", "counts"),
         differentiable=(0,),

@@ -8,7 +8,7 @@ import numpy
 
 from ag_visual import dtypes
 from ag_visual.arrays.backend import backend_of, of_namespace
-from ag_visual.core.level import hollow
+from ag_visual.core.level import is_batchedtensor
 from ag_visual.core.tensor import from_array
 from ag_visual.dispatch.families import structural
 from ag_visual.dispatch.record import ROWS, ErrorSample, Sample
@@ -131,7 +131,7 @@ structural(
 @composite("nonzero", out=True)
 def _nonzero(F, self, *, as_tuple: bool = False):
     """The places of the elements that are not zero: one row each, or one vector per dimension."""
-    if hollow(self):
+    if is_batchedtensor(self):
         raise dynamic_shape("nonzero")
     array = self._array if F.traced else self
     xp = backend_of(array).xp

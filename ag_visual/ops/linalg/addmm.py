@@ -11,7 +11,7 @@ import numpy
 from ag_visual import dtypes, promotion
 from ag_visual.dispatch.families import number_in
 from ag_visual.dispatch.record import ONCE, Sample
-from ag_visual.dispatch.rules import asks, takes
+from ag_visual.dispatch.rules import requesting, takes
 from ag_visual.dispatch.table import op
 from ag_visual.dispatch.vmap import Batch
 from ag_visual.ops.linalg.mm import (
@@ -113,10 +113,10 @@ def _addition(
 
     vjp = {
         "self": lambda g, beta: _times(g, beta),
-        left: asks("alpha", "F", "g", right, *left_facts)(
+        left: requesting("alpha", "F", "g", right, *left_facts)(
             lambda alpha, *known: _times(rule_left(*known), alpha)
         ),
-        right: asks("alpha", "F", "g", left, *right_facts)(
+        right: requesting("alpha", "F", "g", left, *right_facts)(
             lambda alpha, *known: _times(rule_right(*known), alpha)
         ),
     }
@@ -153,17 +153,17 @@ def _addition(
             "self": lambda F, t_self, result, beta: F.expand(
                 _times(t_self, beta), tuple(result.shape)
             ),
-            left: asks("F", "self", f"t_{left}", right, "alpha")(
+            left: requesting("F", "self", f"t_{left}", right, "alpha")(
                 lambda F, self, t, y, alpha: getattr(F, name)(self, t, y, beta=0, alpha=alpha)
             ),
-            right: asks("F", "self", left, f"t_{right}", "alpha")(
+            right: requesting("F", "self", left, f"t_{right}", "alpha")(
                 lambda F, self, x, t, alpha: getattr(F, name)(self, x, t, beta=0, alpha=alpha)
             ),
         },
         batch=slices,
         inplace=True,
         samples=samples,
-        formula=asks("self", left, right, "beta", "alpha")(
+        formula=requesting("self", left, right, "beta", "alpha")(
             lambda self, x, y, beta, alpha: beta * self + alpha * (x @ y)
         )
         if name not in ("addbmm", "addr")

@@ -12,7 +12,6 @@ from typing import Any
 from ag_visual import dtypes
 from ag_visual.core.level import all_values
 from ag_visual.dispatch.families import is_complex
-from ag_visual.dispatch.interpreted import named_tuple
 from ag_visual.dispatch.table import composite
 from ag_visual.dispatch.vmap import Batch, Rule, each
 from ag_visual.errors import LinAlgError
@@ -24,11 +23,6 @@ def composed(
     """Declare a composite that is public as `linalg.<name>` or `fft.<name>`; the rest: see `Op`."""
     name = path.replace(".", "_")
     return composite(name, public=False, out=out, spaces=path, autocast=autocast)
-
-
-def named(name: str, fields: tuple[str, ...], values: tuple[Any, ...]):
-    """Results with torch's names."""
-    return named_tuple(name, fields)(*values)
 
 
 # Batches ------------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from ag_visual.core.level import all_values
 from ag_visual.core.tensor import Tensor
 from ag_visual.dispatch.families import is_complex
 from ag_visual.dispatch.record import ErrorSample, Sample
-from ag_visual.dispatch.table import composite, op
+from ag_visual.dispatch.table import composite, named_tuple, op
 from ag_visual.dispatch.vmap import leading
 from ag_visual.errors import LinAlgError
 from ag_visual.ops.linalg.checks import (
@@ -29,7 +29,6 @@ from ag_visual.ops.linalg.checks import (
     composed,
     diagonal,
     embedded,
-    named,
     off_diagonal,
     product,
     row,
@@ -479,13 +478,16 @@ def linalg_svdvals(F, A, *, driver=None):
     return F.linalg_svd(A, False)[1] if _wanted(A) else F.linalg_svdvals_values(A)
 
 
+_Svd = named_tuple("svd", "U", "S", "V")
+
+
 @composite("svd", out=True, autocast="cpu float32")
 def svd(F, self, some: bool = True, compute_uv: bool = True):
     """U, S and V with A = U diag(S) V^H; `linalg.svd`, which gives V^H, replaces it."""
     if compute_uv:
         u, s, vh = F.linalg_svd(self, not some)
-        return named("svd", ("U", "S", "V"), (u, s, adjoint(F, vh)))
+        return _Svd(u, s, adjoint(F, vh))
     m, n = tuple(self.shape)[-2:]
     batch = tuple(self.shape)[:-2]
     u, v = (F.zeros_of(self, (*batch, size, size)) for size in (m, n))
-    return named("svd", ("U", "S", "V"), (u, F.linalg_svdvals(self), v))
+    return _Svd(u, F.linalg_svdvals(self), v)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ag_visual.arrays.kernels import lapack
-from ag_visual.dispatch.families import refused
+from ag_visual.dispatch.families import not_differentiable
 from ag_visual.dispatch.record import ErrorSample, Sample
 from ag_visual.dispatch.table import composite, op
 from ag_visual.dispatch.vmap import leading
@@ -161,7 +161,7 @@ def _geqrf(xp, self) -> tuple[Any, Any]:
 op(
     "geqrf",
     _geqrf,
-    vjp={"self": refused("geqrf")},
+    vjp={"self": not_differentiable("geqrf")},
     outputs=("a", "tau"),
     namedtuple="geqrf",
     batch=leading(),

@@ -12,7 +12,7 @@ from ag_visual.arrays.kernels import lapack
 from ag_visual.core.level import all_values, anywhere
 from ag_visual.dispatch.families import is_complex
 from ag_visual.dispatch.record import ErrorSample, Sample
-from ag_visual.dispatch.table import composite, op
+from ag_visual.dispatch.table import composite, named_tuple, op
 from ag_visual.dispatch.vmap import leading
 from ag_visual.errors import LinAlgError
 from ag_visual.ops.linalg.checks import (
@@ -24,7 +24,6 @@ from ag_visual.ops.linalg.checks import (
     composed,
     conj,
     embedded,
-    named,
     product,
     turned,
 )
@@ -245,19 +244,23 @@ op(
 )
 
 
+_LinalgSlogdet = named_tuple("linalg_slogdet", "sign", "logabsdet")
+_Slogdet = named_tuple("slogdet", *_LinalgSlogdet._fields)
+
+
 @composed("linalg.slogdet", out=True)
 def linalg_slogdet(F, A):
     """Sign (a complex number of size 1) and log of the size of each determinant: (..., n, n).
 
     A singular matrix gives (0, -inf).
     """
-    return named("linalg_slogdet", ("sign", "logabsdet"), tuple(F.linalg_slogdet_all(A))[:2])
+    return _LinalgSlogdet(*tuple(F.linalg_slogdet_all(A))[:2])
 
 
 @composite("slogdet", out=True)
 def slogdet(F, self):
     """`linalg.slogdet`."""
-    return named("slogdet", ("sign", "logabsdet"), tuple(F.linalg_slogdet_all(self))[:2])
+    return _Slogdet(*tuple(F.linalg_slogdet_all(self))[:2])
 
 
 @composite("logdet")

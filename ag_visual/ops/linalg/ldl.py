@@ -6,9 +6,9 @@ from typing import Any
 
 from ag_visual.arrays.kernels import lapack
 from ag_visual.dispatch.record import Sample
-from ag_visual.dispatch.table import op
+from ag_visual.dispatch.table import named_tuple, op
 from ag_visual.dispatch.vmap import leading
-from ag_visual.ops.linalg.checks import check_info, check_square, composed, named
+from ag_visual.ops.linalg.checks import check_info, check_square, composed
 from ag_visual.ops.linalg.cholesky import positive
 
 
@@ -43,12 +43,15 @@ op(
 )
 
 
+_Factors = named_tuple("linalg_ldl_factor", "LD", "pivots")
+
+
 @composed("linalg.ldl_factor", out=True)
 def linalg_ldl_factor(F, self, *, hermitian: bool = False):
     """`ldl_factor_ex`, which raises LinAlgError where D has a zero."""
     factors, pivots, info = F.linalg_ldl_factor_ex(self, hermitian=hermitian)
     check_info("torch.linalg.ldl_factor", info, _LDL_SINGULAR)
-    return named("linalg_ldl_factor", ("LD", "pivots"), (factors, pivots))
+    return _Factors(factors, pivots)
 
 
 def _ldl_solve(xp, LD, pivots, B, *, hermitian: bool = False):

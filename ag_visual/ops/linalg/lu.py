@@ -12,7 +12,7 @@ import numpy
 
 from ag_visual.arrays.kernels import lapack
 from ag_visual.dispatch.record import ROWS, ErrorSample, Sample
-from ag_visual.dispatch.table import composite, op
+from ag_visual.dispatch.table import composite, named_tuple, op
 from ag_visual.dispatch.vmap import leading
 from ag_visual.ops.linalg.checks import (
     check_info,
@@ -22,7 +22,6 @@ from ag_visual.ops.linalg.checks import (
     columns,
     completed,
     composed,
-    named,
     product,
     rows,
     triangular,
@@ -217,6 +216,9 @@ op(
 )
 
 
+_Factors = named_tuple("linalg_lu_factor", "LU", "pivots")
+
+
 @composed("linalg.lu_factor", out=True)
 def linalg_lu_factor(F, A, *, pivot: bool = True):
     """L and U in one matrix, and the row swaps: what `lu_solve` and `lu_unpack` take.
@@ -225,7 +227,7 @@ def linalg_lu_factor(F, A, *, pivot: bool = True):
     """
     packed, pivots, info = F.linalg_lu_factor_ex(A, pivot=pivot)
     _check_pivots("torch.linalg.lu_factor", info)
-    return named("linalg_lu_factor", ("LU", "pivots"), (packed, pivots))
+    return _Factors(packed, pivots)
 
 
 @composite("lu", out="casts")

@@ -67,7 +67,7 @@ def _batched(F, tensor1, tensor2):
     return F.unsafe_view(F.bmm(left, right), shape)
 
 
-@composite("matmul", out=True, symbol="@", autocast="lower")
+@composite("matmul", out=True, symbol="@", autocast="lower", operands=True)
 def _matmul(F, self, other):
     """The product of vectors, matrices or (broadcasting) batches of matrices.
 
@@ -123,7 +123,9 @@ Tensor.__matmul__ = forward(
 Tensor.__rmatmul__ = _rmatmul_operator
 
 
-@composite("linear", method=False, out=True, spaces="nn.functional", autocast="lower")
+@composite(
+    "linear", method=False, out=True, spaces="nn.functional", autocast="lower", operands=True
+)
 def _linear(F, input, weight, bias=None):
     """input @ weight.T + bias: (..., in) to (..., out) with weight (out, in), bias (out)."""
     if not F.traced:

@@ -14,7 +14,7 @@ from ag_visual import dtypes
 from ag_visual.core.diagnosis.operands import as_written
 from ag_visual.dispatch.dtype_errors import in_macros
 from ag_visual.dispatch.record import ONCE, ErrorSample, Sample
-from ag_visual.dispatch.rules import asks, inlined
+from ag_visual.dispatch.rules import inlined, requesting
 from ag_visual.dispatch.stated import Sliced
 from ag_visual.dispatch.table import op
 from ag_visual.dispatch.vmap import Batch
@@ -103,7 +103,9 @@ def multiplied(batch: Batch, left: str, right: str):
 def products_of(left: str, right: str) -> Sliced:
     """The batching rule of a product of two inputs."""
     return Sliced(
-        asks("F", left, right, f"has_{left}", f"has_{right}")(lambda *given: _products(*given))
+        requesting("F", left, right, f"has_{left}", f"has_{right}")(
+            lambda *given: _products(*given)
+        )
     )
 
 
@@ -223,6 +225,7 @@ op(
     symbol="@",
     autocast="lower",
     **_IN_FLOAT32,
+    operands=True,
 )
 
 
@@ -268,6 +271,7 @@ op(
     symbol="@",
     autocast="lower",
     **_IN_FLOAT32,
+    operands=True,
 )
 
 
@@ -323,6 +327,7 @@ op(
     symbol="@",
     autocast="cuda lower",
     **_IN_FLOAT32,
+    operands=True,
 )
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from ag_visual.arrays.kernels import lapack
 from ag_visual.dispatch.record import ROWS, ErrorSample, Sample
-from ag_visual.dispatch.table import op
+from ag_visual.dispatch.table import named_tuple, op
 from ag_visual.dispatch.vmap import Batch, leading
 from ag_visual.errors import LinAlgError
 from ag_visual.ops.linalg.checks import (
@@ -20,7 +20,6 @@ from ag_visual.ops.linalg.checks import (
     check_square,
     column,
     composed,
-    named,
     product,
     turned,
     whole,
@@ -332,8 +331,11 @@ def linalg_solve(F, A, B, *, left: bool = True):
     return result
 
 
+_Solved = named_tuple("linalg_solve_ex", "result", "info")
+
+
 @composed("linalg.solve_ex", out=True)
 def linalg_solve_ex(F, A, B, *, left: bool = True, check_errors: bool = False):
     """`solve` with an error number for each matrix instead of an exception."""
     result, _, _, info = F.linalg_solve_all(A, B, left=left, check_errors=check_errors)
-    return named("linalg_solve_ex", ("result", "info"), (result, info))
+    return _Solved(result, info)

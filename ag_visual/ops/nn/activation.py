@@ -83,6 +83,8 @@ unary(
     doc="max(x, 0), elementwise; its derivative at 0 is 0.",
     formula=lambda F, self: F.clamp_min(self, 0),
     **EXACT,
+    zero_preserving=True,
+    functional_inplace="flag function",
 )
 unary(
     "threshold",
@@ -96,6 +98,7 @@ unary(
     real_only=True,
     doc="x where x > threshold, elsewhere `value`.",
     **EXACT,
+    functional_inplace="flag function",
 )
 
 
@@ -126,6 +129,7 @@ unary(
     doc="x where x > 0, elsewhere negative_slope * x.",
     spaces="nn.functional",
     rounding=ONCE,
+    functional_inplace="flag function",
 )
 
 
@@ -172,6 +176,7 @@ unary(
     doc="min(max(x, min_val), max_val), elementwise; its derivative at the bounds is 0.",
     spaces="nn.functional",
     **EXACT,
+    functional_inplace="flag function",
 )
 
 
@@ -287,6 +292,7 @@ unary(
     doc="scale * x where x > 0, elsewhere scale * alpha * (exp(input_scale * x) - 1).",
     spaces="nn.functional",
     rounding=ONCE,
+    functional_inplace="function",
 )
 
 
@@ -313,6 +319,7 @@ unary(
     reference=lambda np, x, a: np.maximum(x, 0) + np.minimum(a * (np.exp(x / a) - 1), 0),
     doc="max(0, x) + min(0, alpha * (exp(x / alpha) - 1)), elementwise.",
     rounding=ONCE,
+    functional_inplace="flag function",
 )
 
 

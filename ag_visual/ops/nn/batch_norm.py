@@ -7,7 +7,7 @@ from typing import Any
 
 from ag_visual.arrays.kernels import channel_norm as kernels
 from ag_visual.core import modes
-from ag_visual.core.level import all_values, hollow
+from ag_visual.core.level import all_values, is_batchedtensor
 from ag_visual.dispatch import dtype_errors
 from ag_visual.dispatch.record import CHANNELS, Sample
 from ag_visual.dispatch.table import composite, op
@@ -232,11 +232,11 @@ def _batch_norm(
 
 def _move(input, running_mean, running_var, mean, rstd, momentum, eps: float) -> None:
     """Let the running statistics follow those of a batch, the variance without its bias."""
-    if hollow(mean) and not hollow(input):  # a factor alone has slices
+    if is_batchedtensor(mean) and not is_batchedtensor(input):  # a factor alone has slices
         axes = tuple(dim for dim in range(input.dim()) if dim != 1)
         mean = input.detach().mean(axes)
         rstd = (input.detach().var(axes, correction=0) + eps).rsqrt()
-    if hollow(mean) or hollow(running_mean) or hollow(running_var):
+    if is_batchedtensor(mean) or is_batchedtensor(running_mean) or is_batchedtensor(running_var):
         _move_slices(input, (running_mean, running_var), mean, rstd, momentum, eps)
         return
     _follow(running_mean, mean._array, momentum)
@@ -322,7 +322,7 @@ def _instance_norm(
         for running, now in ((running_mean, mean), (running_var, var)):
             if running is not None:
                 found = now.detach().reshape(rows, channels).mean(0)
-                if hollow(found) or not modes.state.levels:
+                if is_batchedtensor(found) or not modes.state.levels:
                     running.copy_(found)
                 else:
                     _follow(running, found._array, 1.0)  # also where a transform captured it

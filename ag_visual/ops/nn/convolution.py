@@ -11,7 +11,7 @@ from ag_visual.core.diagnosis.operands import as_written
 from ag_visual.dispatch.arguments import checked, kind_named
 from ag_visual.dispatch.dtype_errors import in_macros, scalar_type
 from ag_visual.dispatch.record import ErrorSample, Sample
-from ag_visual.dispatch.rules import asks
+from ag_visual.dispatch.rules import requesting
 from ag_visual.dispatch.table import composite, op
 from ag_visual.dispatch.vmap_layers import convolved, convolved_for_input, convolved_for_weight
 
@@ -154,7 +154,7 @@ def _rule(name: str, *passed: str | None) -> Callable[..., Any]:
             given.insert(at, None)
         return getattr(F, name)(*given)
 
-    return asks("F", *filter(None, passed), *_OPTIONS)(rule)
+    return requesting("F", *filter(None, passed), *_OPTIONS)(rule)
 
 
 _CASES: tuple[tuple[Any, ...], ...] = (
@@ -345,8 +345,8 @@ def _declare(rank: int) -> None:
     )
     transpose.__doc__ = f"The gradient of conv{rank}d for its input: weights (C, O / groups, k...)."
     public: dict[str, Any] = {"method": False, "spaces": "torch nn.functional", "autocast": "lower"}
-    composite(f"conv{rank}d", **public)(conv)
-    composite(f"conv_transpose{rank}d", **public)(transpose)
+    composite(f"conv{rank}d", operands=True, **public)(conv)
+    composite(f"conv_transpose{rank}d", operands=True, **public)(transpose)
 
 
 for _rank in (1, 2, 3):

@@ -6,7 +6,7 @@ import numpy
 
 from ag_visual.arrays import backend as backends
 from ag_visual.arrays.kernels import scatter
-from ag_visual.core.level import all_values, hollow
+from ag_visual.core.level import all_values, is_batchedtensor
 from ag_visual.core.tensor import from_array
 from ag_visual.dispatch.record import LINEAR, ErrorSample, Sample
 from ag_visual.dispatch.table import composite, op
@@ -121,7 +121,7 @@ def _one_hot(F, tensor, num_classes: int = -1):
             "one_hot is only applicable to index tensor of type LongTensor, but got "
             f"{tensor.dtype}: convert class indices with .long()"
         )
-    if hollow(tensor) and num_classes <= 0:
+    if is_batchedtensor(tensor) and num_classes <= 0:
         raise RuntimeError(
             "When vmap-ing torch.nn.functional.one_hot, please provide an explicit positive "
             "num_classes argument."

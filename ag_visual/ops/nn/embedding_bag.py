@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ag_visual.arrays import backend as backends
-from ag_visual.core.level import hollow, not_batched
+from ag_visual.core.level import is_batchedtensor, not_batched
 from ag_visual.core.tensor import before_write, wrote
 from ag_visual.dispatch.record import ErrorSample, Sample
 from ag_visual.dispatch.table import composite, function, op
@@ -325,7 +325,7 @@ def embedding_renorm_(weight, indices, max_norm: float, norm_type: float = 2.0):
 
     As in torch no gradient sees it; a saved `weight` does.
     """
-    if hollow(weight) or hollow(indices):
+    if is_batchedtensor(weight) or is_batchedtensor(indices):
         raise not_batched("embedding_renorm_")
     before_write(weight)
     array = weight._array

@@ -9,7 +9,7 @@ from ag_visual.dispatch.arguments import checked, kind_named
 from ag_visual.dispatch.families import structural
 from ag_visual.dispatch.record import ErrorSample, Sample
 from ag_visual.dispatch.rules import calls
-from ag_visual.dispatch.table import alias, composite
+from ag_visual.dispatch.table import composite
 from ag_visual.dispatch.vmap import folded, leading
 from ag_visual.ops.nn.convolution import Ints
 
@@ -338,6 +338,6 @@ structural(
     ],
     doc="The channels of equal groups taken from each group in turn.",
     spaces="torch nn.functional",
+    # torch's own shuffle for CPUs, which it does not differentiate.
+    aliases=("native_channel_shuffle",),
 )
-# torch's own shuffle for CPUs, which it does not differentiate.
-alias("channel_shuffle", "native_channel_shuffle")

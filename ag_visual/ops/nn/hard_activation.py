@@ -67,6 +67,7 @@ unary(
     doc="min(max(x / 6 + 1/2, 0), 1), elementwise.",
     spaces="nn.functional",
     rounding=ONCE,
+    functional_inplace="flag",
 )
 unary(
     "hardswish",
@@ -78,6 +79,7 @@ unary(
     doc="x * min(max(x + 3, 0), 6) / 6, elementwise.",
     spaces="nn.functional",
     rounding=ONCE,
+    functional_inplace="flag",
 )
 
 

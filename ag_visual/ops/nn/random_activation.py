@@ -151,7 +151,7 @@ def _rrelu_of(
     return F.rrelu_with_noise(input, *options)
 
 
-@composite("rrelu_", method=False)
+@composite("rrelu_", method=False, spaces="torch nn.functional")
 def _rrelu_in_place(
     F, input, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False
 ):

@@ -71,6 +71,7 @@ unary(
     spaces="torch nn.functional special.expit",
     symbol="σ",
     rounding=ONCE,
+    foreach="unary",
 )
 
 
@@ -86,6 +87,8 @@ unary(
     doc="The hyperbolic tangent, (exp(x) - exp(-x)) / (exp(x) + exp(-x)), elementwise.",
     spaces="torch nn.functional",
     rounding=ONCE,
+    zero_preserving=True,
+    foreach="unary",
 )
 
 

@@ -62,6 +62,7 @@ unary(
     doc="x * sigmoid(x), elementwise.",
     spaces="nn.functional",
     rounding=ONCE,
+    functional_inplace="flag",
 )
 unary(
     "mish",
@@ -73,6 +74,7 @@ unary(
     doc="x * tanh(softplus(x)), elementwise.",
     spaces="nn.functional",
     rounding=ONCE,
+    functional_inplace="flag",
 )
 
 

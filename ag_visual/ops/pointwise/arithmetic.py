@@ -17,9 +17,9 @@ from ag_visual.dispatch.families import (
     binary_samples,
     chosen_variant,
     elementwise,
+    not_differentiable,
     number_in,
     pair_samples,
-    refused,
     unary,
     zeros_like,
 )
@@ -126,6 +126,7 @@ add = op(
     reference=lambda np, x, y, alpha: x + alpha * y,
     doc="self + alpha * other, elementwise.",
     symbol="+",
+    foreach="binary tensor alpha",
 )
 sub = op(
     "sub",
@@ -144,6 +145,8 @@ sub = op(
     reference=lambda np, x, y, alpha: x - alpha * y,
     doc="self - alpha * other, elementwise.\n\nRaises RuntimeError for bools.",
     symbol="−",
+    foreach="binary alpha",
+    aliases=("subtract",),
 )
 
 
@@ -208,6 +211,8 @@ mul = binary(
     formula=lambda self, other: self * other,
     symbol="·",
     vmap_inplace="inplace arithmetic",
+    foreach="binary tensor",
+    aliases=("multiply",),
 )
 true_divide = binary(
     "true_divide",
@@ -285,7 +290,9 @@ elementwise(
 )
 
 
-@composite(aliases=("divide",), out="casts check_overlap broadcasts", symbol="/")
+@composite(
+    aliases=("divide",), out="casts check_overlap broadcasts", symbol="/", foreach="binary tensor"
+)
 def div(F, self, other, *, rounding_mode: str | None = None):
     """self / other, optionally rounded: rounding_mode 'floor', or 'trunc' (towards zero)."""
     if rounding_mode is None:
@@ -309,8 +316,8 @@ def _floor_divide(xp, self, other):
 # As in torch: the result requires grad, and its backward says that there is none.
 floor_divide = binary(
     "floor_divide",
-    refused("floor_divide"),
-    refused("floor_divide"),
+    not_differentiable("floor_divide"),
+    not_differentiable("floor_divide"),
     _floor_divide,
     aten="aten::floor_divide",
     node="NotImplemented",
@@ -399,6 +406,9 @@ neg = unary(
     doc="-x, elementwise.\n\nRaises RuntimeError for bools.",
     out="check_overlap",
     **EXACT,
+    foreach="unary",
+    aliases=("negative",),
+    symbol="−",
 )
 
 

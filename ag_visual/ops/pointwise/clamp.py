@@ -124,7 +124,7 @@ def clamp(F, self, min=None, max=None):
     return F.clamp_number(promoted_with(F, self, min, max), min, max)
 
 
-chosen_variant("clamp_", _clamp_kind, "torch")
+chosen_variant("clamp_", _clamp_kind, "torch", aliases=("clip_",))
 
 
 def _clamp_min(xp, self, min):
@@ -195,7 +195,7 @@ def _one_bound(name: str, kernel, rules: dict[str, Any]) -> None:
 
     choice = "max(self, min)" if name == "clamp_min" else "min(self, max)"
     body.__doc__ = f"{choice}, elementwise, with a number or a tensor."
-    composite(name, out="casts check_overlap broadcasts")(body)
+    composite(name, out="casts check_overlap broadcasts", foreach="binary", symbol=choice[:3])(body)
     chosen_variant(f"{name}_", kind, "torch")
 
 

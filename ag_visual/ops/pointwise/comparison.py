@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy
 
-from ag_visual.core.level import hollow, not_batched
+from ag_visual.core.level import is_batchedtensor, not_batched
 from ag_visual.dispatch.families import binary, compared, pair_samples, tested, unary, zeros
 from ag_visual.dispatch.record import KEEP, PROMOTE, ErrorSample, Sample
 from ag_visual.dispatch.table import composite, op
@@ -24,17 +24,47 @@ def _nonzero(xp, x):
 
 
 compared("eq", "equal", doc="self == other, elementwise, as bools.", symbol="=")
-compared("ne", "not_equal", doc="self != other, elementwise, as bools.", symbol="≠")
-compared("lt", "less", real_only=True, doc="self < other, elementwise, as bools.", symbol="<")
 compared(
-    "le", "less_equal", real_only=True, doc="self <= other, elementwise, as bools.", symbol="≤"
+    "ne",
+    "not_equal",
+    doc="self != other, elementwise, as bools.",
+    symbol="≠",
+    aliases=("not_equal",),
 )
-compared("gt", "greater", real_only=True, doc="self > other, elementwise, as bools.", symbol=">")
 compared(
-    "ge", "greater_equal", real_only=True, doc="self >= other, elementwise, as bools.", symbol="≥"
+    "lt",
+    "less",
+    real_only=True,
+    doc="self < other, elementwise, as bools.",
+    symbol="<",
+    aliases=("less",),
 )
-tested("isnan", "isnan", doc="Where elements are NaN, as bools.")
-tested("isinf", "isinf", doc="Where elements are infinite, as bools.")
+compared(
+    "le",
+    "less_equal",
+    real_only=True,
+    doc="self <= other, elementwise, as bools.",
+    symbol="≤",
+    aliases=("less_equal",),
+)
+compared(
+    "gt",
+    "greater",
+    real_only=True,
+    doc="self > other, elementwise, as bools.",
+    symbol=">",
+    aliases=("greater",),
+)
+compared(
+    "ge",
+    "greater_equal",
+    real_only=True,
+    doc="self >= other, elementwise, as bools.",
+    symbol="≥",
+    aliases=("greater_equal",),
+)
+tested("isnan", "isnan", doc="Where elements are NaN, as bools.", zero_preserving=True)
+tested("isinf", "isinf", doc="Where elements are infinite, as bools.", zero_preserving=True)
 tested("isfinite", "isfinite", doc="Where elements are neither infinite nor NaN, as bools.")
 tested(
     "logical_not",
@@ -43,6 +73,7 @@ tested(
     inplace_function=False,
     doc="Where elements are zero, as bools.",
     out="casts",
+    symbol="not",
 )
 
 
@@ -144,7 +175,7 @@ def allclose(
     F, input, other, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False
 ) -> bool:
     """Whether all elements agree: |input - other| <= atol + rtol * |other|."""
-    if hollow(input) or hollow(other):
+    if is_batchedtensor(input) or is_batchedtensor(other):
         raise RuntimeError(
             "vmap over torch.allclose isn't supported yet. Take torch.isclose(...).all(), which "
             "has a value for each slice."
@@ -155,7 +186,7 @@ def allclose(
 @composite()
 def equal(F, self, other) -> bool:
     """Whether two tensors have the same shape and the same elements."""
-    if hollow(self) or hollow(other):
+    if is_batchedtensor(self) or is_batchedtensor(other):
         raise not_batched("equal")
     return tuple(self.shape) == tuple(other.shape) and bool(F.eq(self, other).all())
 
@@ -190,4 +221,5 @@ bitwise_not = unary(
     doc="~self, bit by bit, of integers; the opposite of bools.",
     out="check_overlap",
     inplace_function=False,
+    symbol="not",
 )

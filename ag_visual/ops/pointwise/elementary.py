@@ -11,7 +11,14 @@ from ag_visual.ops.pointwise.special import in_float32, scipys
 # Exponentials and logarithms ----------------------------------------------------------------------
 
 
-unary("exp", lambda result: result, doc="e to the power x, elementwise.", autocast="cuda float32")
+unary(
+    "exp",
+    lambda result: result,
+    doc="e to the power x, elementwise.",
+    autocast="cuda float32",
+    foreach="unary",
+    symbol="e^",
+)
 unary(
     "exp2",
     lambda result: result * math.log(2),
@@ -19,6 +26,7 @@ unary(
     reference=lambda np, x: 2.0**x,
     doc="2 to the power x, elementwise.",
     spaces="torch special",
+    symbol="2^",
 )
 unary(
     "expm1",
@@ -27,6 +35,8 @@ unary(
     doc="exp(x) - 1, elementwise, exact for small x.",
     spaces="torch special",
     autocast="cuda float32",
+    zero_preserving=True,
+    foreach="unary",
 )
 unary(
     "log",
@@ -36,6 +46,7 @@ unary(
     doc="The natural logarithm, elementwise: -inf at 0, NaN below.",
     symbol="ln",
     autocast="cuda float32",
+    foreach="unary",
 )
 unary(
     "log2",
@@ -44,6 +55,7 @@ unary(
     high=3.0,
     doc="The logarithm to base 2, elementwise.",
     autocast="cuda float32",
+    foreach="unary",
 )
 unary(
     "log10",
@@ -52,6 +64,7 @@ unary(
     high=3.0,
     doc="The logarithm to base 10, elementwise.",
     autocast="cuda float32",
+    foreach="unary",
 )
 unary(
     "log1p",
@@ -63,6 +76,8 @@ unary(
     doc="log(1 + x), elementwise, exact for small x.",
     spaces="torch special",
     autocast="cuda float32",
+    zero_preserving=True,
+    foreach="unary",
 )
 unary(
     "sqrt",
@@ -70,6 +85,9 @@ unary(
     low=0.2,
     high=3.0,
     doc="The square root, elementwise: NaN below 0.",
+    zero_preserving=True,
+    foreach="unary",
+    symbol="√",
 )
 unary(
     "rsqrt",
@@ -80,6 +98,8 @@ unary(
     reference=lambda np, x: x**-0.5,
     doc="1 / sqrt(x), elementwise.",
     autocast="cuda float32",
+    foreach="unary",
+    symbol="1/√",
 )
 
 
@@ -96,6 +116,8 @@ unary(
     high=3.0,
     doc="1 / x, elementwise.",
     autocast="cuda float32",
+    foreach="unary",
+    symbol="1/",
 )
 
 
@@ -193,8 +215,19 @@ def _acosh_slope(F, g, self):
     return g * F.rsqrt(self * self - 1)
 
 
-unary("sin", lambda F, self: F.cos(self), doc="The sine of x in radians, elementwise.")
-unary("cos", lambda F, self: -F.sin(self), doc="The cosine of x in radians, elementwise.")
+unary(
+    "sin",
+    lambda F, self: F.cos(self),
+    doc="The sine of x in radians, elementwise.",
+    zero_preserving=True,
+    foreach="unary",
+)
+unary(
+    "cos",
+    lambda F, self: -F.sin(self),
+    doc="The cosine of x in radians, elementwise.",
+    foreach="unary",
+)
 unary(
     "tan",
     lambda result: 1 + result * result,
@@ -202,6 +235,8 @@ unary(
     high=1.2,
     doc="The tangent of x in radians, elementwise.",
     autocast="cuda float32",
+    zero_preserving=True,
+    foreach="unary",
 )
 unary(
     "asin",
@@ -212,6 +247,9 @@ unary(
     doc="The inverse of sin, in [-pi/2, pi/2], elementwise: NaN outside of [-1, 1].",
     symbol="arcsin",
     autocast="cuda float32",
+    zero_preserving=True,
+    foreach="unary",
+    aliases=("arcsin",),
 )
 unary(
     "acos",
@@ -222,6 +260,8 @@ unary(
     doc="The inverse of cos, in [0, pi], elementwise: NaN outside of [-1, 1].",
     symbol="arccos",
     autocast="cuda float32",
+    foreach="unary",
+    aliases=("arccos",),
 )
 unary(
     "atan",
@@ -229,18 +269,24 @@ unary(
     "arctan",
     doc="The inverse of tan, in (-pi/2, pi/2), elementwise.",
     symbol="arctan",
+    zero_preserving=True,
+    foreach="unary",
+    aliases=("arctan",),
 )
 unary(
     "sinh",
     lambda F, self: F.cosh(self),
     doc="The hyperbolic sine, (exp(x) - exp(-x)) / 2, elementwise.",
     autocast="cuda float32",
+    zero_preserving=True,
+    foreach="unary",
 )
 unary(
     "cosh",
     lambda F, self: F.sinh(self),
     doc="The hyperbolic cosine, (exp(x) + exp(-x)) / 2, elementwise.",
     autocast="cuda float32",
+    foreach="unary",
 )
 unary(
     "asinh",
@@ -249,6 +295,8 @@ unary(
     inplace_node="AsinhBackward1",
     reference=lambda np, x: np.log(x + np.sqrt(x * x + 1)),
     doc="The inverse of sinh, log(x + sqrt(x^2 + 1)), elementwise.",
+    zero_preserving=True,
+    aliases=("arcsinh",),
 )
 unary(
     "acosh",
@@ -258,6 +306,7 @@ unary(
     low=1.2,
     high=3.0,
     doc="The inverse of cosh, log(x + sqrt(x^2 - 1)), elementwise: NaN below 1.",
+    aliases=("arccosh",),
 )
 unary(
     "atanh",
@@ -268,6 +317,8 @@ unary(
     high=0.8,
     reference=lambda np, x: 0.5 * np.log((1 + x) / (1 - x)),
     doc="The inverse of tanh, log((1 + x) / (1 - x)) / 2, elementwise.",
+    zero_preserving=True,
+    aliases=("arctanh",),
 )
 
 
@@ -294,6 +345,7 @@ binary(
     doc="The angle of the point (other, self), in (-pi, pi], elementwise.",
     vmap_inplace="",
     autocast="cuda widest",
+    aliases=("arctan2",),
 )
 binary(
     "hypot",
@@ -330,6 +382,7 @@ unary(
     real_only=True,
     node="Deg2RadBackward0",
     doc="x * pi / 180, elementwise: degrees to radians.",
+    zero_preserving=True,
 )
 unary(
     "rad2deg",
@@ -338,6 +391,7 @@ unary(
     real_only=True,
     node="Rad2DegBackward0",
     doc="x * 180 / pi, elementwise: radians to degrees.",
+    zero_preserving=True,
 )
 
 # Special functions --------------------------------------------------------------------------------
@@ -351,6 +405,8 @@ unary(
     real_only=True,
     doc="The error function, 2 / sqrt(pi) times the integral of exp(-t^2) from 0 to x.",
     spaces="torch special",
+    zero_preserving=True,
+    foreach="unary",
 )
 unary(
     "erfc",
@@ -359,6 +415,7 @@ unary(
     real_only=True,
     doc="1 - erf(x), elementwise, exact where erf is nearly 1.",
     spaces="torch special",
+    foreach="unary",
 )
 unary(
     "erfinv",
@@ -371,6 +428,7 @@ unary(
     spaces="torch special",
     inplace_function=False,
     autocast="cuda float32",
+    zero_preserving=True,
 )
 unary(
     "lgamma",
@@ -383,6 +441,7 @@ unary(
     spaces="torch special.gammaln",
     symbol="lnΓ",
     inplace_function=False,
+    foreach="unary",
 )
 unary(
     "digamma",

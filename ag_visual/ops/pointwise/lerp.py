@@ -69,7 +69,7 @@ def _lerp_kind(end, weight) -> str:
     return "lerp_number" if isinstance(weight, NUMBERS) else "lerp_tensor"
 
 
-@composite(out="casts check_overlap broadcasts")
+@composite(out="casts check_overlap broadcasts", foreach="lerp")
 def lerp(F, self, end, weight):
     """self + weight * (end - self)."""
     return getattr(F, _lerp_kind(end, weight))(self, end, weight)
@@ -119,6 +119,7 @@ elementwise(
     reference=lambda np, x, a, b, value: x + value * a * b,
     doc="self + value * tensor1 * tensor2, elementwise.",
     autocast="cuda widest",
+    foreach="ternary",
 )
 elementwise(
     "addcdiv",
@@ -136,4 +137,5 @@ elementwise(
     reference=lambda np, x, a, b, value: x + value * a / b,
     doc="self + value * tensor1 / tensor2, elementwise.",
     autocast="cuda widest",
+    foreach="ternary",
 )

@@ -13,8 +13,8 @@ from ag_visual.dispatch.families import (
     binary_samples,
     chosen_variant,
     elementwise,
+    not_differentiable,
     pair_samples,
-    refused,
     zeros,
 )
 from ag_visual.dispatch.record import FLOAT, Sample
@@ -45,6 +45,7 @@ def _extremum(name: str, *rules: Callable[..., Any]) -> None:
         inplace=False,
         samples=pair_samples(),
         real_only=True,
+        foreach=f"binary number:clamp_{'min' if name == 'maximum' else 'max'}",
         doc=f"The {'larger' if name == 'maximum' else 'smaller'} of two elements, NaN if one is. "
         "Ties share the gradient.",
     )
@@ -131,7 +132,7 @@ chosen_variant("copysign_", _copysign_kind)
 elementwise(
     "heaviside",
     lambda xp, self, values: xp.where(self == 0, values, (self > 0).astype(self.dtype)),
-    {"self": refused("heaviside"), "values": refused("heaviside")},
+    {"self": not_differentiable("heaviside"), "values": not_differentiable("heaviside")},
     aten="aten::heaviside",
     inplace=True,
     node="NotImplemented",
@@ -188,7 +189,7 @@ elementwise(
 )
 
 
-@composite(method=False, out="check_overlap broadcasts")
+@composite(method=False, out="check_overlap broadcasts", symbol="{")
 def where(F, condition, input=None, other=None):
     """Elementwise `input` where condition is true and `other` elsewhere; alone: the true places."""
     if input is None and other is None:

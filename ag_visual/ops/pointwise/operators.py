@@ -1,4 +1,4 @@
-"""Python's operators of tensors, and other names of pointwise functions."""
+"""Python's operators of tensors."""
 
 from __future__ import annotations
 
@@ -10,30 +10,7 @@ from ag_visual.dispatch import entry
 from ag_visual.dispatch.arguments import NUMBERS
 from ag_visual.dispatch.codegen.forward import forward
 from ag_visual.dispatch.record import Op
-from ag_visual.dispatch.table import alias, functions, operators, ops, spaces
-
-for _name, *_others in (
-    ("sub", "subtract"),
-    ("mul", "multiply"),
-    ("neg", "negative"),
-    ("abs", "absolute"),
-    ("asin", "arcsin"),
-    ("acos", "arccos"),
-    ("atan", "arctan"),
-    ("asinh", "arcsinh"),
-    ("acosh", "arccosh"),
-    ("atanh", "arctanh"),
-    ("atan2", "arctan2"),
-    ("clamp", "clip"),
-    ("trunc", "fix"),
-    ("ne", "not_equal"),
-    ("lt", "less"),
-    ("le", "less_equal"),
-    ("gt", "greater"),
-    ("ge", "greater_equal"),
-):
-    alias(_name, *_others)
-del spaces["torch"]["absolute_"]  # in torch a method alone
+from ag_visual.dispatch.table import functions, operators, ops
 
 
 def operator(op: Op) -> Callable[..., Any]:

@@ -205,7 +205,9 @@ elementwise(
 )
 
 
-@composite(out="casts check_overlap broadcasts", autocast="cuda float32")
+@composite(
+    out="casts check_overlap broadcasts", autocast="cuda float32", foreach="binary", symbol="^"
+)
 def pow(F, self, exponent):
     """self to the power of exponent, elementwise; either may be a number."""
     if isinstance(exponent, NUMBERS):

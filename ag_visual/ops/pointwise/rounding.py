@@ -15,7 +15,7 @@ from ag_visual.dispatch.families import (
     zeros_like,
 )
 from ag_visual.dispatch.record import ELEMENTWISE, KEEP, Sample
-from ag_visual.dispatch.table import composite, ops
+from ag_visual.dispatch.table import composite, ops, spaces
 
 
 def _step(name: str, kernel=None, **options):
@@ -78,7 +78,12 @@ unary(
     doc="|x|, elementwise; of complex numbers their size. The derivative at 0 is 0.",
     out="check_overlap",
     **EXACT,
+    zero_preserving=True,
+    foreach="unary",
+    aliases=("absolute",),
+    symbol="|",
 )
+del spaces["torch"]["absolute_"]  # in torch a method alone
 unary(
     "sgn",
     lambda F, g, self, result: _sgn_rule(F, g, self, result),
@@ -90,6 +95,7 @@ unary(
     symbol="sign",
     inplace_function=False,
     **EXACT,
+    zero_preserving=True,
 )
 unary(
     "angle",
@@ -100,7 +106,15 @@ unary(
     jvp=ELEMENTWISE,
     doc="The angle of complex numbers in radians; of real ones 0, or pi below 0.",
 )
-_step("sign", _sign, real_only=True, inplace_function=False, out="check_overlap")
+_step(
+    "sign",
+    _sign,
+    real_only=True,
+    inplace_function=False,
+    out="check_overlap",
+    zero_preserving=True,
+    foreach="unary",
+)
 
 
 def _rounded(name: str) -> Callable[..., Any]:
@@ -116,6 +130,8 @@ _step(
     real_only=True,
     doc="The largest integer not above x, elementwise.",
     out="check_overlap",
+    zero_preserving=True,
+    foreach="unary",
 )
 _step(
     "ceil",
@@ -123,6 +139,8 @@ _step(
     real_only=True,
     doc="The smallest integer not below x, elementwise.",
     out="check_overlap",
+    zero_preserving=True,
+    foreach="unary",
 )
 _step(
     "trunc",
@@ -130,6 +148,9 @@ _step(
     real_only=True,
     doc="x without its fraction (rounded towards zero), elementwise.",
     out="check_overlap",
+    zero_preserving=True,
+    foreach="unary",
+    aliases=("fix",),
 )
 _step(
     "round_even",
@@ -139,6 +160,7 @@ _step(
     public_name="round",
     real_only=True,
     reference=lambda np, x: np.round(x),
+    zero_preserving=True,
 )
 _step(
     "round_to",
@@ -152,7 +174,7 @@ _step(
 )
 
 
-@composite(out="check_overlap", spaces="torch special")
+@composite(out="check_overlap", spaces="torch special", foreach="unary")
 def round(F, self, *, decimals: int = 0):
     """The nearest integer (or multiple of 10**-decimals); ties go to the even one."""
     return F.round_even(self) if decimals == 0 else F.round_to(self, decimals)
@@ -174,4 +196,6 @@ unary(
     reference=lambda np, x: np.sign(x) * (np.abs(x) - np.floor(np.abs(x))),
     doc="x - trunc(x), elementwise.",
     out="exact",
+    zero_preserving=True,
+    foreach="unary",
 )

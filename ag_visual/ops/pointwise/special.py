@@ -17,7 +17,13 @@ from ag_visual.arrays.kernels.order import copied
 from ag_visual.core.tensor import Tensor, method
 from ag_visual.dispatch import vmap
 from ag_visual.dispatch.dtype_errors import not_implemented
-from ag_visual.dispatch.families import binary, pair_samples, refused, unary, unary_samples
+from ag_visual.dispatch.families import (
+    binary,
+    not_differentiable,
+    pair_samples,
+    unary,
+    unary_samples,
+)
 from ag_visual.dispatch.record import ELEMENTWISE, FLOAT, ROWS, ErrorSample, Op, Sample
 from ag_visual.dispatch.table import composite, op, ops
 from ag_visual.errors import type_name
@@ -352,7 +358,7 @@ def _incomplete(name: str, scipys_name: str, sign: int, doc: str) -> None:
 
     binary(
         name,
-        refused(f"{name}: input", "Detach the input, and differentiate by other alone."),
+        not_differentiable(f"{name}: input", "Detach the input, and differentiate by other alone."),
         slope,
         scipys(scipys_name, f"{name}_cpu"),
         check=check,
@@ -409,7 +415,7 @@ _pair(
 )
 _pair(
     "zeta",
-    refused("zeta", "Detach the input, and differentiate by other alone."),
+    not_differentiable("zeta", "Detach the input, and differentiate by other alone."),
     lambda F, self, other: -self * F.special_zeta(self + 1, other),
     scipys("zeta", "zeta_cpu"),
     samples=lambda make: [

@@ -12,13 +12,12 @@ import numpy
 from ag_visual import dtypes
 from ag_visual.arrays.backend import backend_of
 from ag_visual.arrays.kernels.search import positions
-from ag_visual.core.level import hollow, not_batched
+from ag_visual.core.level import is_batchedtensor, not_batched
 from ag_visual.core.tensor import Tensor, from_array
 from ag_visual.dispatch import vmap
 from ag_visual.dispatch.dtype_errors import not_implemented
-from ag_visual.dispatch.interpreted import named_tuple
 from ag_visual.dispatch.record import ErrorSample, Sample
-from ag_visual.dispatch.table import composite, function, op
+from ag_visual.dispatch.table import composite, function, named_tuple, op
 from ag_visual.ops.tensor.ranges import evenly
 
 _OPTIONS: dict[str, Any] = {"holomorphic": False, "real_only": True}
@@ -286,6 +285,9 @@ def _all_bins(bins, count: int) -> list[Any]:
     return listed
 
 
+_Histogramdd = named_tuple("histogramdd", *_RESULT)
+
+
 @function()
 def histogramdd(
     input: Tensor,
@@ -300,7 +302,7 @@ def histogramdd(
     and highest edge of each dimension in turn. A named tuple: hist, bin_edges (a tuple of vectors).
     """
     edges_given = bins if isinstance(bins, (tuple, list)) else (bins,)
-    if any(map(hollow, (input, weight, *edges_given))):
+    if any(map(is_batchedtensor, (input, weight, *edges_given))):
         raise not_batched("histogramdd")
     array = input._array
     if array.ndim < 2:
@@ -328,4 +330,4 @@ def histogramdd(
         edges.append(_linear_edges(xp, columns[dim], _check_bins(each, dim), span))
     counts = _counted(xp, list(columns), edges, mass, density)
     lines = tuple(from_array(line.copy()) for line in edges)
-    return named_tuple("histogramdd", _RESULT)(from_array(counts), lines)
+    return _Histogramdd(from_array(counts), lines)

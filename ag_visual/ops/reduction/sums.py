@@ -59,6 +59,7 @@ op(
     public_name="sum",
     batch=over_all("sum_dims"),
     samples=lambda make: [*whole_samples()(make), Sample((make((2, 0)),))],
+    symbol="∑",
 )
 op(
     "sum_dims",
@@ -79,10 +80,11 @@ op(
         Sample((make((2, 3)), (), True)),
     ],
     errors=dims_errors,
+    symbol="∑",
 )
 
 
-@composite("sum", out="casts", autocast="cuda result")
+@composite("sum", out="casts", autocast="cuda result", symbol="∑")
 def _sum(
     F, self, dim: SomeDims | None = None, keepdim: bool = False, *, dtype: DType | None = None
 ):

@@ -9,7 +9,7 @@ from ag_visual.core.source import warn
 from ag_visual.dispatch.arguments import checked, kind_named
 from ag_visual.dispatch.families import is_complex
 from ag_visual.dispatch.record import ELEMENTWISE, Sample
-from ag_visual.dispatch.rules import asks
+from ag_visual.dispatch.rules import requesting
 from ag_visual.dispatch.table import composite, op
 from ag_visual.ops.reduction.along_dim import Dims, all_dims, axes, count, spread
 from ag_visual.ops.reduction.sums import mean_rule
@@ -150,7 +150,7 @@ def _with_mean(name: str, moment, rule, *saved: str) -> None:
         mean = summed(xp, x, axes(dim), keepdim) / count(self.shape, dim)
         return moment(xp, self, dim, correction, keepdim), mean.astype(self.dtype)
 
-    @asks("F", "gs", "self", *saved, "dim", "correction", "keepdim")
+    @requesting("F", "gs", "self", *saved, "dim", "correction", "keepdim")
     def back(F, gs, self, *known):
         """Either of the two gradients may be None."""
         *_, dim, _, keepdim = known

@@ -8,7 +8,7 @@ from typing import Any
 import numpy
 
 from ag_visual.core.tensor import Tensor
-from ag_visual.dispatch.arguments import DType, SomeDims, refused
+from ag_visual.dispatch.arguments import DType, SomeDims, wrong_type
 from ag_visual.dispatch.record import ELEMENTWISE, Sample
 from ag_visual.dispatch.table import composite, op
 from ag_visual.ops.linalg.checks import array_of, check_kind
@@ -99,7 +99,7 @@ def _norm(
     if p == "nuc":
         return F.linalg_matrix_norm(cast(F, self, dtype), "nuc", dim or (0, 1), keepdim)
     if not isinstance(p, (str, int, float, complex, numpy.number, Tensor)):
-        raise refused("norm", "p", "Number", p)
+        raise wrong_type("norm", "p", "Number", p)
     if isinstance(p, str):
         raise RuntimeError(f"norm(): p must be a number, 'fro' or 'nuc', not {p!r}")
     check_kind("linalg.vector_norm", array_of(self), low_allowed=True)

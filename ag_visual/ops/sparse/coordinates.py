@@ -315,7 +315,7 @@ def _embedding_sparse_backward(
         )
     at = getattr(indices, "_array", indices)
     if not hasattr(at, "reshape"):
-        raise at.refuse()
+        raise at.unsupported()
     size = g.shape[-1]
     at = at.reshape(-1)
     rows = F.reshape(g, (at.shape[0], size))

@@ -9,7 +9,7 @@ import math
 from typing import Any
 
 from ag_visual.arrays.backend import backend_of
-from ag_visual.arrays.coo import Coo, refused
+from ag_visual.arrays.coo import Coo, no_sparse_rule
 from ag_visual.core.sparse import SparseTensor
 from ag_visual.core.tensor import Tensor, from_array
 from ag_visual.dispatch.dims import wrap, wrap_all
@@ -180,7 +180,7 @@ def _cat(given: dict[str, Any]) -> Any:
 def _stack(given: dict[str, Any]) -> Any:
     parts = given["tensors"]
     if not all(map(is_sparse, parts)):
-        raise refused("stack")
+        raise no_sparse_rule("stack")
     return F.cat([F.unsqueeze(part, given["dim"]) for part in parts], given["dim"])
 
 

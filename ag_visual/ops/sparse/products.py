@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ag_visual.arrays.coo import Coo, refused
+from ag_visual.arrays.coo import Coo, no_sparse_rule
 from ag_visual.arrays.kernels import sparse_products as kernels
 from ag_visual.core.sparse import SparseTensor, tensor_of
 from ag_visual.core.tensor import Tensor, from_array
@@ -115,13 +115,13 @@ def _mv(given: dict[str, Any]) -> Any:
     matrix, vector = given["self"], given["vec"]
     _check("mv", matrix, vector)
     if is_sparse(vector):
-        raise refused("mv")
+        raise no_sparse_rule("mv")
     return F.squeeze(F.mm(matrix, F.unsqueeze(vector, 1)), 1)
 
 
 def _added(c: Any, product: Tensor, beta: Any, alpha: Any) -> Tensor:
     if is_sparse(c) != is_sparse(product):
-        raise refused("addmm")
+        raise no_sparse_rule("addmm")
     if not is_sparse(c) and tuple(c.shape) != tuple(product.shape):
         c = c.expand(tuple(product.shape))
     scaled = product if alpha == 1 else product * alpha
@@ -147,7 +147,7 @@ def _bmm(given: dict[str, Any]) -> Any:
     """Matrix by matrix: a batch of sparse matrices of one shape times dense ones."""
     one, other = given["self"], given["mat2"]
     if not is_sparse(one) or is_sparse(other) or one.ndim != 3:
-        raise refused("bmm")
+        raise no_sparse_rule("bmm")
     return F.stack([F.mm(F.select(one, 0, i), other[i]) for i in range(one.shape[0])])
 
 

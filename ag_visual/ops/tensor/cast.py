@@ -330,7 +330,7 @@ structural(
 )
 
 
-@composite("conj")
+@composite("conj", symbol="‾")
 def _conj(F, self):
     """The complex conjugate, elementwise; a real tensor is its own.
 

@@ -16,7 +16,7 @@ from ag_visual.core.level import Wrapper, all_values, levelled_like, with_batche
 from ag_visual.core.sparse import tensor_of
 from ag_visual.core.tensor import Tensor, method
 from ag_visual.devices import device as Device
-from ag_visual.dispatch.arguments import plain_number, refused
+from ag_visual.dispatch.arguments import plain_number, wrong_type
 from ag_visual.dispatch.out_argument import made_into
 from ag_visual.dispatch.overflow import check_overflow
 from ag_visual.dispatch.table import function
@@ -109,7 +109,7 @@ def full(
     check_overflow(value, dtype)
     kind = dtype.np
     if not isinstance(size, (tuple, list)):
-        raise refused("full", "size", "tuple of ints", size)
+        raise wrong_type("full", "size", "tuple of ints", size)
     shape = shape_of("full", (size,))
     return make(lambda b: _full_array(b, shape, value, kind), device, requires_grad)
 
@@ -163,7 +163,7 @@ def like(
     kind = array.dtype if dtype is None else dtype_of(name, dtype).np
     if type(array) is Coo:
         if name not in ("zeros_like", "empty_like"):
-            raise array.refuse()
+            raise array.unsupported()
         return tensor_of(array.nothing(kind))._require_grad(requires_grad)
     if device is None:
         made = build(backends.backend_of(array), array, kind)

@@ -17,7 +17,7 @@ from ag_visual import dtypes
 from ag_visual.arrays import backend as backends
 from ag_visual.core import modes
 from ag_visual.core.dual import dual_of
-from ag_visual.core.level import hollow, not_batched
+from ag_visual.core.level import is_batchedtensor, not_batched
 from ag_visual.core.source import warn
 from ag_visual.core.storage import FRESH
 from ag_visual.core.tensor import Tensor, before_write, check_inplace, from_array, method, wrote
@@ -383,7 +383,7 @@ def _set(
     Without arguments it gets empty memory of its own. Raises RuntimeError for another dtype, or a
     geometry (in elements) that leaves the memory.
     """
-    if hollow(self) or hollow(source):
+    if is_batchedtensor(self) or is_batchedtensor(source):
         raise not_batched("set_")
     if modes.duals and modes.forward_enabled() and dual_of(self) is not None:
         raise NotImplementedError(

@@ -15,7 +15,7 @@ from ag_visual.arrays import shared
 from ag_visual.arrays.backend import backend_of
 from ag_visual.core.source import warn
 from ag_visual.core.tensor import Tensor, before_write, wrote
-from ag_visual.dispatch.arguments import NUMBERS, refused
+from ag_visual.dispatch.arguments import NUMBERS, wrong_type
 from ag_visual.ops.tensor.creation import empty
 from ag_visual.ops.tensor.from_data import tensor
 from ag_visual.ops.view.reshape import expand
@@ -78,7 +78,7 @@ def _apply_(self: Tensor, callable: Callable[[Any], Any]) -> Tensor:
 def _map_(self: Tensor, tensor: Tensor, callable: Callable[[Any, Any], Any]) -> Tensor:
     """Each element replaced by a Python function of it and of its partner in `tensor`."""
     if not isinstance(tensor, Tensor):
-        raise refused("map_", "other", "Tensor", tensor)
+        raise wrong_type("map_", "other", "Tensor", tensor)
     if tensor.dtype is not self.dtype:
         raise TypeError(f"map_: expected {self.type()} for 'other' (got {tensor.type()})")
     return _called(self, "map_", callable, expand.call(tensor.detach(), tuple(self.shape)))
@@ -89,7 +89,7 @@ def _map2_(self: Tensor, x: Tensor, y: Tensor, callable: Callable[[Any, Any, Any
     others = []
     for name, other in (("x", x), ("y", y)):
         if not isinstance(other, Tensor):
-            raise refused("map2_", name, "Tensor", other)
+            raise wrong_type("map2_", name, "Tensor", other)
         if other.dtype is not self.dtype:
             raise TypeError(f"map2_: expected {self.type()} for '{name}' (got {other.type()})")
         others.append(expand.call(other.detach(), tuple(self.shape)))

@@ -13,7 +13,7 @@ from ag_visual import dtypes
 from ag_visual.arrays import backend as backends
 from ag_visual.arrays.kernels.implicit import beta_slope, gamma_slope
 from ag_visual.dispatch import vmap
-from ag_visual.dispatch.families import refused
+from ag_visual.dispatch.families import not_differentiable
 from ag_visual.dispatch.record import Sample
 from ag_visual.dispatch.table import op
 from ag_visual.ops.tensor.generator import source_of
@@ -55,7 +55,7 @@ _draw(
 _draw(
     "_standard_gamma_grad",
     _gamma_moves,
-    vjp=dict.fromkeys(("self", "output"), refused("_standard_gamma_grad", _no_second)),
+    vjp=dict.fromkeys(("self", "output"), not_differentiable("_standard_gamma_grad", _no_second)),
     jvp=None,
     inputs=("self", "output"),
     batch=vmap.elementwise,
@@ -105,7 +105,7 @@ _draw(
 _draw(
     "_dirichlet_grad",
     lambda xp, x, alpha, total: beta_slope(xp, x, alpha, total).astype(x.dtype),
-    vjp=dict.fromkeys(("x", "alpha", "total"), refused("_dirichlet_grad", _no_second)),
+    vjp=dict.fromkeys(("x", "alpha", "total"), not_differentiable("_dirichlet_grad", _no_second)),
     jvp=None,
     inputs=("x", "alpha", "total"),
     batch=vmap.elementwise,

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from ag_visual.arrays.backend import of_namespace
-from ag_visual.core.level import Batched, Wrapper, hollow, wrap
+from ag_visual.core.level import Batched, Wrapper, is_batchedtensor, wrap
 from ag_visual.core.view import distinct
 from ag_visual.dispatch.families import structural
-from ag_visual.dispatch.geometry import Place, geometry, lies_so, straighten
-from ag_visual.dispatch.levels import beneath
+from ag_visual.dispatch.geometry import TensorGeometry, geometry, has_strides, start_at_base
+from ag_visual.dispatch.levels import call_below
 from ag_visual.dispatch.memory import reach, row_major
 from ag_visual.dispatch.record import ErrorSample, Sample
 from ag_visual.dispatch.table import composite, op
@@ -26,7 +26,7 @@ def _strides(tensor) -> tuple[int, ...]:
 
 def _strided_slices(batch: Batch):
     """The slices lie one behind the other."""
-    if batch.values.get("place") is not None:
+    if batch.values.get("input_geometry") is not None:
         return _placed_slices(batch)
     size, stride = (batch.size, *batch["size"]), (math.prod(batch.shape("self")), *batch["stride"])
     whole = {n: batch.F.contiguous(batch.full(n)) for n in batch.tensors}
@@ -34,14 +34,23 @@ def _strided_slices(batch: Batch):
 
 
 def _placed_slices(batch: Batch):
-    """A view of slices that lie as their place says; else each is laid so, and read there."""
-    F, count, shape, place = batch.F, batch.size, batch.shape("self"), batch["place"]
-    size, stride, offset = batch["size"], batch["stride"], place.offset - batch["storage_offset"]
+    """A view of slices that lie as input_geometry says; else each is laid so, and read there."""
+    F, count, shape, input_geometry = (
+        batch.F,
+        batch.size,
+        batch.shape("self"),
+        batch["input_geometry"],
+    )
+    size, stride, offset = (
+        batch["size"],
+        batch["stride"],
+        input_geometry.offset - batch["storage_offset"],
+    )
     whole = batch.full("self")
-    if F.traced and lies_so(whole._array, (0, *place.bytes(whole._array)), first=1):
+    if F.traced and has_strides(whole._array, (0, *input_geometry.bytes(whole._array)), first=1):
         return _strided_below(F, whole, (count, *size), (_strides(whole)[0], *stride), -offset)
-    length = _span(size, stride, shape, place.stride, offset)
-    shape, own = (count, *shape), (length, *place.stride)
+    length = _span(size, stride, shape, input_geometry.stride, offset)
+    shape, own = (count, *shape), (length, *input_geometry.stride)
     slices = _once(F, whole, shape, own)
     return F.as_strided_backward(slices, (count, *size), shape, own, offset, (length, *stride))
 
@@ -65,13 +74,15 @@ def _span(to, to_stride, size, stride, storage_offset: int) -> int:
     return max(before + reach(to, to_stride), before + storage_offset + reach(size, stride))
 
 
-def _strided(xp, self, size, stride, storage_offset: int, place: Place | None = None):
+def _strided(
+    xp, self, size, stride, storage_offset: int, input_geometry: TensorGeometry | None = None
+):
     item = self.dtype.itemsize
-    if place is None:
+    if input_geometry is None:
         line = xp.ascontiguousarray(self).reshape(-1)
     else:
         last = storage_offset + reach(size, stride)
-        line, begin = place.line(xp, self, storage_offset, last)
+        line, begin = input_geometry.line(xp, self, storage_offset, last)
         storage_offset -= begin
     return of_namespace(xp).as_strided(line[storage_offset:], size, tuple(s * item for s in stride))
 
@@ -91,35 +102,39 @@ def _once(F, g, shape, stride):
     return g / F.as_strided_backward(ones, shape, shape, stride, 0, stride)
 
 
-def _strided_back(F, g, self_shape, size, stride, storage_offset: int, place: Place | None):
-    if place is None:
+def _strided_back(
+    F, g, self_shape, size, stride, storage_offset: int, input_geometry: TensorGeometry | None
+):
+    if input_geometry is None:
         return F.as_strided_backward(g, self_shape, size, stride, storage_offset)
-    to, offset = place.stride, storage_offset - place.offset
+    to, offset = input_geometry.stride, storage_offset - input_geometry.offset
     found = F.as_strided_backward(g, self_shape, size, stride, offset, to)
     return _once(F, found, self_shape, to)
 
 
-def strided_forward(F, t_self, self_shape, size, stride, storage_offset: int, place: Place | None):
-    if place is None:
+def strided_forward(
+    F, t_self, self_shape, size, stride, storage_offset: int, input_geometry: TensorGeometry | None
+):
+    if input_geometry is None:
         # Of what lies in memory as the base does the view is one, too: who writes it writes both.
         return F.as_strided_from(F.contiguous(t_self), size, stride, storage_offset)
-    if F.traced and place.fits(t_self):
-        begin = storage_offset - place.offset
-        if not hollow(t_self) and place.memory() is not None:
+    if F.traced and input_geometry.fits(t_self):
+        begin = storage_offset - input_geometry.offset
+        if not is_batchedtensor(t_self) and input_geometry.memory() is not None:
             return F.as_strided(t_self, size, stride, storage_offset)
-        _check_within(self_shape, place.stride, size, stride, begin, place.offset)
+        _check_within(self_shape, input_geometry.stride, size, stride, begin, input_geometry.offset)
         return _strided_below(F, t_self, size, stride, begin)
-    t_self = _once(F, t_self, self_shape, place.stride)
-    offset = place.offset - storage_offset
-    return F.as_strided_backward(t_self, size, self_shape, place.stride, offset, stride)
+    t_self = _once(F, t_self, self_shape, input_geometry.stride)
+    offset = input_geometry.offset - storage_offset
+    return F.as_strided_backward(t_self, size, self_shape, input_geometry.stride, offset, stride)
 
 
 def _strided_samples(make):
     yield Sample((make((3, 4)), (2, 2), (1, 2), 1))
     yield Sample((make((6,)), (3, 3), (1, 1), 0))
     # A transposed matrix that begins at the fifth element of memory.
-    place = Place((1, 3), 4, lambda: None)
-    yield Sample((make((2, 3)).T, (2, 2), (1, 2), 5, place), oracle=False)
+    input_geometry = TensorGeometry((1, 3), 4, lambda: None)
+    yield Sample((make((2, 3)).T, (2, 2), (1, 2), 5, input_geometry), oracle=False)
 
 
 op(
@@ -133,7 +148,7 @@ op(
     public_name="as_strided",
     node="AsStridedBackward0",
     also_saves=("size", "stride", "storage_offset"),
-    not_exposed=("place",),
+    not_exposed=("input_geometry",),
     batch=_strided_slices,
     oracle=lambda torch, self, size, stride, offset, _: self.as_strided(size, stride, offset),
     samples=_strided_samples,
@@ -208,12 +223,14 @@ def _of_slices(
 def _strided_below(F: Any, x: Any, size: Any, stride: Any, offset: int) -> Any:
     """A view, `offset` elements behind the first of x."""
     if type(x) is not Batched:
-        if hollow(x):
-            return F.as_strided_from(x, size, stride, offset, Place(x.stride(), 0, lambda: None))
+        if is_batchedtensor(x):
+            return F.as_strided_from(
+                x, size, stride, offset, TensorGeometry(x.stride(), 0, lambda: None)
+            )
         return F.as_strided(x, size, stride, x.storage_offset() + offset)
     value = x.value
     stride = (_strides(value)[0], *stride)
-    found = beneath(x.level, _strided_below, F, value, (x.level.size, *size), stride, offset)
+    found = call_below(x.level, _strided_below, F, value, (x.level.size, *size), stride, offset)
     return wrap(Batched, x.level, found)
 
 
@@ -224,12 +241,12 @@ def _as_strided(F, self, size, stride, storage_offset: int | None = None):
     The offset counts from the start of the memory that `self` looks into. Raises RuntimeError for
     a geometry that leaves it.
     """
-    if hollow(self):
+    if is_batchedtensor(self):
         return _of_slices(F, self, tuple(size), tuple(stride), storage_offset)
     args = geometry("as_strided", self, size, stride, storage_offset)
     result = F.as_strided_from(self, *args)
     if result._view is not None and result._view.parent is not None:
-        straighten(self, result._view, args)
+        start_at_base(self, result._view, args)
     return result
 
 

@@ -19,7 +19,7 @@ from ag_visual.dispatch.arguments import LEFT_OUT, Sizes, SomeDims, fitted, one_
 from ag_visual.dispatch.codegen.turn import turn
 from ag_visual.dispatch.dims import sizes_of, wrap, wrap_all
 from ag_visual.dispatch.families import view_op
-from ag_visual.dispatch.geometry import geometry, straighten
+from ag_visual.dispatch.geometry import geometry, start_at_base
 from ag_visual.dispatch.interpreted import binder
 from ag_visual.dispatch.memory import memory_of
 from ag_visual.dispatch.record import ErrorSample, Sample
@@ -50,16 +50,17 @@ transpose = view_op(
         ErrorSample((make((2, 3)), 0, 2), IndexError, "Dimension out of range (expected to be")
     ],
     doc="Two dimensions exchanged, as a view.",
+    symbol="ᵀ",
 )
 
 
-@composite("swapdims")
+@composite("swapdims", view=True)
 def _swapdims(F, self, dim0: int, dim1: int):
     """Another name of `transpose`."""
     return F.transpose(self, dim0, dim1)
 
 
-@composite("swapaxes")
+@composite("swapaxes", view=True)
 def _swapaxes(F, self, axis0: int, axis1: int):
     """Another name of `transpose`, with NumPy's names of its arguments."""
     return F.transpose(self, axis0, axis1)
@@ -137,7 +138,7 @@ t = view_op(
 )
 
 
-@composite("movedim", aliases=("moveaxis",), shape_only=True)
+@composite("movedim", aliases=("moveaxis",), shape_only=True, view=True)
 def _movedim(F, self, source: SomeDims, destination: SomeDims):
     """Dimensions moved to other places, the others in their order."""
     if isinstance(source, int) is not isinstance(destination, int):
@@ -286,7 +287,7 @@ for _name, _kernel, _normal, _node, _samples in _SQUEEZES:
     )
 
 
-@composite("squeeze", varargs="dim", shape_only=True)
+@composite("squeeze", varargs="dim", shape_only=True, view=True)
 def _squeeze(F, self, dim: SomeDims = LEFT_OUT):
     """Without the dimensions of size one (all, or those named)."""
     if dim is None:
@@ -399,7 +400,7 @@ def _as_strided_(self: Tensor, size, stride, storage_offset: int | None = None) 
     args = geometry("as_strided_", self, size, stride, storage_offset)
     self._as_strided_from_(*args)
     if self._view is not None:
-        straighten(self, self._view, args)
+        start_at_base(self, self._view, args)
     return self
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from ag_visual.arrays.backend import backend_of
 from ag_visual.arrays.kernels.order import copied, empty_as
-from ag_visual.core.level import hollow
+from ag_visual.core.level import is_batchedtensor
 from ag_visual.core.tensor import Tensor, from_array
 from ag_visual.dispatch.arguments import Sizes, SomeDims
 from ag_visual.dispatch.dims import sizes_of, wrap, wrap_all
@@ -280,7 +280,7 @@ def _repeat_interleave(F, self, repeats, dim: int | None = None, *, output_size:
     dim = wrap(dim, self.ndim)
     shape = tuple(self.shape)
     if isinstance(repeats, Tensor):
-        if hollow(repeats):
+        if is_batchedtensor(repeats):
             raise dynamic_shape("repeat_interleave")
         counts = repeats._array.reshape(-1)
         if counts.size not in (1, shape[dim]):

@@ -18,7 +18,7 @@ from ag_visual.arrays.kernels.order import empty_as
 from ag_visual.core.level import all_values
 from ag_visual.core.tensor import Tensor, from_array
 from ag_visual.dispatch import validate_grad
-from ag_visual.dispatch.arguments import Sizes, loose, refused
+from ag_visual.dispatch.arguments import Sizes, loose, wrong_type
 from ag_visual.dispatch.dims import broadcast, sizes_of, wrap
 from ag_visual.dispatch.families import structural, view_op
 from ag_visual.dispatch.interpreted import flat
@@ -30,15 +30,15 @@ from ag_visual.dispatch.vmap import Batch, in_rows
 # Zeros for rules --------------------------------------------------------------------------------
 
 
-@composite("zeros_of", public=False)
+@composite("zeros_of", public=False, symbol="0")
 def _zeros_of(F, like, shape: tuple[int, ...] | None = None):
     """Zeros of a shape (None: like another, in its order), in the other's dtype, on its device."""
     array = like._array if F.traced else like
-    if hasattr(array, "refuse"):
+    if hasattr(array, "unsupported"):
         xp = backend_for(like.device).xp  # of the slices of a batch
     else:
         xp = backend_of(array).xp if F.traced else F.xp
-    if shape is not None or hasattr(array, "refuse") or array.flags.c_contiguous:
+    if shape is not None or hasattr(array, "unsupported") or array.flags.c_contiguous:
         found = xp.zeros(array.shape if shape is None else shape, dtype=array.dtype)
     else:
         found = empty_as(xp, array)
@@ -213,7 +213,7 @@ op(
 )
 
 
-@composite("view", spaces="")
+@composite("view", spaces="", view=True)
 def _view_any(F, self, *shape, dtype=None, size=None):
     """The same elements in another shape (or their bytes as another dtype), sharing memory.
 
@@ -224,7 +224,7 @@ def _view_any(F, self, *shape, dtype=None, size=None):
         shape = (size,)
     elif dtype is not None:
         if shape or not isinstance(dtype, dtypes.dtype):
-            raise refused("view", "dtype", "torch.dtype alone", (*shape, dtype))
+            raise wrong_type("view", "dtype", "torch.dtype alone", (*shape, dtype))
         shape = (dtype,)
     first = shape[0] if shape else None
     if isinstance(first, dtypes.dtype):
@@ -236,7 +236,7 @@ def _view_any(F, self, *shape, dtype=None, size=None):
     return F.view_size(self, loose("view", "size", shape))
 
 
-@composite("reshape", varargs="shape", shape_only=True)
+@composite("reshape", varargs="shape", shape_only=True, view=True)
 def _reshape(F, self, shape: Sizes):
     """The same elements in another shape: a view where the layout allows it, else a copy."""
     if not F.traced:
@@ -252,7 +252,7 @@ def _reshape(F, self, shape: Sizes):
     return F.unsafe_view(F.clone(self, "C"), size)
 
 
-@composite("view_as", spaces="")
+@composite("view_as", spaces="", view=True)
 def _view_as(F, self, other):
     """`self.view(other.size())`."""
     return F.view_size(self, tuple(other.shape))
@@ -264,7 +264,7 @@ def _reshape_as(F, self, other):
     return F.reshape(self, tuple(other.shape))
 
 
-@composite("flatten")
+@composite("flatten", view=True)
 def _flatten(F, self, start_dim: int = 0, end_dim: int = -1):
     """The dimensions from start_dim to end_dim (included) as one."""
     shape = tuple(self.shape)
@@ -278,7 +278,7 @@ def _flatten(F, self, start_dim: int = 0, end_dim: int = -1):
     return F.reshape(self, (*shape[:start], math.prod(shape[start : end + 1]), *shape[end + 1 :]))
 
 
-@composite("unflatten")
+@composite("unflatten", view=True)
 def _unflatten(F, self, dim: int, sizes: Sizes):
     """One dimension as several, whose sizes multiply to its size (one may be -1)."""
     shape = tuple(self.shape)
@@ -370,7 +370,7 @@ expand = view_op(
 )
 
 
-@composite("expand_as", spaces="")
+@composite("expand_as", spaces="", view=True)
 def _expand_as(F, self, other):
     """`self.expand(other.size())`."""
     return F.expand(self, tuple(other.shape))

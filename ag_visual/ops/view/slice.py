@@ -101,6 +101,7 @@ slice_op = view_op(
         Sample((make((4, 5)), 1, -4, None, 2)),
         Sample((make((4, 5)), 1, 3, 2, 1)),
     ],
+    part=lambda index, dim, start, end, step: (dim, start, end - start),
 )
 
 
@@ -144,7 +145,7 @@ def start_of(start) -> int:
     return as_index(start)
 
 
-@composite("narrow")
+@composite("narrow", view=True)
 def _narrow(F, self, dim: int, start, length: int):
     """`length` elements of a dimension from `start` on."""
     dim, start, length = limits("narrow", self, dim, start_of(start), length)

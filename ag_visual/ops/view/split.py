@@ -141,6 +141,7 @@ view_op(
     normalize=_normal_sizes,
     samples=lambda make: [Sample((make((5, 2)), (2, 0, 3))), Sample((make((2, 4)), (1, 3), -1))],
     doc="Parts of `dim` of given sizes, as views.",
+    part=lambda index, sizes, dim: (dim, sum(sizes[:index]), sizes[index]),
 )
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ag_visual import dtypes
-from ag_visual.core.level import hollow
+from ag_visual.core.level import is_batchedtensor
 from ag_visual.dispatch.arguments import DType, checked, kind_named
 from ag_visual.dispatch.geometry import geometry
 from ag_visual.dispatch.record import LINEAR, ErrorSample, Op, Sample
@@ -80,7 +80,7 @@ _copy(
     "as_strided_from",
     "as_strided_copy",
     jvp={"self": strided_forward},
-    not_exposed=("place",),
+    not_exposed=("input_geometry",),
     oracle=lambda torch, self, *geometry: torch.as_strided_copy(self, *geometry[:3]),
 )
 _copy(
@@ -111,7 +111,7 @@ def _squeeze_copy(F, self, dim=None):
 @composite("as_strided_copy", method=False, out=True)
 def _as_strided_copy(F, self, size, stride, storage_offset: int | None = None):
     """What `as_strided` sees, as a copy."""
-    if hollow(self):
+    if is_batchedtensor(self):
         return F.clone(F.as_strided(self, size, stride, storage_offset))
     return F.as_strided_from_copy(self, *geometry("as_strided", self, size, stride, storage_offset))
 

@@ -279,10 +279,13 @@ export class NotebookMarks implements Disposable {
 
   private later(): void {
     if (this.frame === 0) {
-      this.frame = requestAnimationFrame(() => {
-        this.frame = 0;
-        this.apply();
-      });
+      // After the frame, not in it: the graph that it shows is what somebody waits for.
+      this.frame = requestAnimationFrame(() =>
+        setTimeout(() => {
+          this.frame = 0;
+          this.apply();
+        })
+      );
     }
   }
 

@@ -10,7 +10,7 @@ import { Container, isNamed } from './container';
 import { placeText } from './format';
 import type { Graph } from './graph';
 import { foldNodes, foldRepeats } from './repeats';
-import { calledIn, moduleOfLabel } from './modules';
+import { calledIn, moduleOfLabel, variableOf } from './modules';
 import type { Store } from './store';
 
 /** Nodes without a line that follow each other and are worth a container. */
@@ -153,20 +153,18 @@ const NAMING = 200;
  * The user's variable for an outermost module, which a call does not know: `model` where a node of
  * its `head` takes `model.head.weight`; '' where no parameter tells.
  */
-function variableOf(store: Store, graph: Graph, { first, last }: Container): string {
+function heldBy(store: Store, graph: Graph, { first, last }: Container): string {
   for (let i = first; i < Math.min(last, first + NAMING); i++) {
     const seq = graph.seqs[i];
-    const within = calledIn(store, seq).slice(1);
+    const calls = calledIn(store, seq);
     // A weight may come transposed.
     const below = inputsOf(store, seq);
     const leaves = below.flatMap(one =>
       store.nameOf(one) === 'TBackward0' ? [one, ...inputsOf(store, one)] : [one]
     );
     for (const leaf of leaves) {
-      const module = moduleOfLabel(store.label(leaf));
-      const inner = within.map(name => `.${name}`).join('');
-      if (module.length > inner.length && module.endsWith(inner))
-        return module.slice(0, module.length - inner.length);
+      const found = variableOf(moduleOfLabel(store.label(leaf)), calls);
+      if (found !== '') return found;
     }
   }
   return '';
@@ -177,7 +175,7 @@ function nameModules(store: Store, graph: Graph, container: Container): void {
   for (const child of container.children) {
     if (child.kind !== 'call') nameModules(store, graph, child);
     else if (child.title === child.detail)
-      child.title = variableOf(store, graph, child) || child.title;
+      child.title = heldBy(store, graph, child) || child.title;
   }
 }
 

@@ -22,9 +22,10 @@ export interface GraphBreak {
   harmless: boolean;
 }
 
-const WORDS: Record<string, string> = {
+/** How a value left its graph. */
+export const BREAK_WORDS: Record<string, string> = {
   detach: 'detached',
-  detach_: 'taken out of the graph by detach_()',
+  detach_: 'detached by detach_()',
   data: 'taken from .data',
   no_grad: 'made under no_grad',
   inference: 'made in inference mode',
@@ -94,7 +95,7 @@ function breaksIn(store: Store, seq: number, reached: Set<string>, until: number
       seq,
       input: store.string(at.name[row]),
       kind,
-      words: WORDS[kind] ?? kind,
+      words: BREAK_WORDS[kind] ?? kind,
       site,
       without,
       // What gives indices or truth values is no network that something else would train.

@@ -22,3 +22,19 @@ export function calledIn(store: Store, seq: number): string[] {
   }
   return names;
 }
+
+/**
+ * The variable that holds the outermost module of these calls, by the module of a parameter that
+ * the innermost one takes: 'model' of 'model.blocks.3' and Net, blocks, 3. '' where it is another
+ * outermost module's, or the names do not say.
+ */
+export function variableOf(
+  module: string,
+  [outer, ...within]: readonly string[],
+  outermost = outer
+): string {
+  const inner = within.map(name => `.${name}`).join('');
+  return outer !== undefined && outer === outermost && module.endsWith(inner)
+    ? module.slice(0, module.length - inner.length)
+    : '';
+}

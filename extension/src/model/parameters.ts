@@ -4,15 +4,15 @@
 
 import type { Site, Weights } from '../protocol/schema';
 import { NONE } from '../protocol/schema';
-import { breaksAmong } from './graph_breaks';
+import { BREAK_WORDS, breaksAmong } from './graph_breaks';
 import type { InspectorModel } from './inspector';
-import type { Store } from './store';
+import type { Store, Task } from './store';
 import { UNWATCHED } from './store';
 
 /** Why a parameter got no gradient. */
 export interface Why {
   kind: string;
-  /** 'cut by detach' */
+  /** 'detached' */
   words: string;
   /** the same in a sentence, '' where the words are all that is known */
   text: string;
@@ -49,16 +49,10 @@ export interface Point {
 export type SortKey = 'order' | 'name' | 'shape' | 'norm' | 'ratio' | 'change';
 
 const WORDS: Record<string, string> = {
+  ...BREAK_WORDS,
   frozen: 'requires_grad is False',
   unused: 'not used in this pass',
-  detach: 'cut by detach',
-  detach_: 'cut by detach_',
-  data: 'cut by .data',
-  no_grad: 'under no_grad',
-  inference: 'in inference mode',
-  non_differentiable: 'marked as not differentiable',
-  dtype: 'cut by an op without a derivative',
-  other: 'left the graph',
+  other: 'not in the graph',
   given: 'a backward gave None'
 };
 
@@ -277,6 +271,30 @@ function trainedBeside(store: Store, task: number): Set<number> {
   return found;
 }
 
+/**
+ * The rows of these modules' parameters as a pass found them. there: those that have a leaf in it.
+ * Of several with one name in a module the others had left it, or came later: a part was replaced.
+ */
+function rowsOf(
+  store: Store,
+  modules: ReadonlySet<number>,
+  there: { has(row: number): boolean },
+  task: Task | undefined
+): number[] {
+  const { at } = store.parameters;
+  const found = new Map<string, number>();
+  for (let row = 0; row < store.parameters.rows; row++) {
+    const newest = store.parameterRow.get(at.parameter[row]) === row;
+    if (!newest || !modules.has(at.module[row])) continue;
+    const key = `${at.module[row]} ${at.name[row]}`;
+    const before = found.get(key);
+    const late = task !== undefined && at.t[row] > task.end;
+    if (before === undefined || there.has(row) || !(late || there.has(before)))
+      found.set(key, row);
+  }
+  return [...found.values()];
+}
+
 export function missingBeside(store: Store, leaves: Iterable<number>, task: number): Beside {
   const { parameters } = store;
   const { at } = parameters;
@@ -293,10 +311,8 @@ export function missingBeside(store: Store, leaves: Iterable<number>, task: numb
   }
   for (const module of trainedBeside(store, task)) modules.add(module);
   const found: Missing[] = [];
-  for (let row = 0; row < parameters.rows; row++) {
-    const newest = store.parameterRow.get(at.parameter[row]) === row;
-    const left = newest && modules.has(at.module[row]) && !there.has(row);
-    if (!left || (at.flags[row] & 1) === 0) continue;
+  for (const row of rowsOf(store, modules, there, store.tasks.get(task))) {
+    if (there.has(row) || (at.flags[row] & 1) === 0) continue;
     const [number, storage] = [at.parameter[row], at.storage[row]];
     const why = reasonOf(store, number, task);
     found.push({ name: store.string(at.name[row]), number, storage, why });
@@ -375,11 +391,7 @@ export function parametersOf(model: InspectorModel, weights: Weights | null): Pa
     }
   }
   if (modules.size > 0) for (const one of trainedBeside(store, id)) modules.add(one);
-  const rows: number[] = [];
-  for (let row = 0; row < parameters.rows; row++) {
-    const newest = store.parameterRow.get(parameters.at.parameter[row]) === row;
-    if (newest && modules.has(parameters.at.module[row])) rows.push(row);
-  }
+  const rows = rowsOf(store, modules, found, task);
   const { module, order } = parameters.at;
   rows.sort((a, b) => module[a] - module[b] || order[a] - order[b]);
   const own = rows.map((row): Parameter => {

@@ -153,18 +153,14 @@ export const CSS = `
   overflow: hidden; background: var(--agv-pane); }
 .agv-root .agv-graph:focus-visible { outline-offset: -2px; }
 .agv-root .agv-graph > canvas { position: absolute; inset: 0; display: block; touch-action: none; }
-.agv-root .agv-legend { position: absolute; left: 14px; bottom: 11px; display: flex;
-  flex-wrap: wrap;
-  gap: 2px 14px; color: var(--agv-ink2);
-  font-size: 11.5px; pointer-events: none; max-width: calc(100% - 160px); padding: 1px 6px;
-  margin: -1px -6px; border-radius: 6px;
-  background: color-mix(in srgb, var(--agv-pane) 93%, transparent); }
+.agv-root .agv-legend { position: absolute; inset: auto 0 0; display: flex; flex-wrap: wrap;
+  gap: 2px 14px; padding: 5px 150px 7px 14px; color: var(--agv-ink2); font-size: 11.5px;
+  border-top: 1px solid var(--agv-line); background: var(--agv-pane); }
 .agv-root .agv-legend svg { flex: none; }
 .agv-root .agv-legend-kind, .agv-root .agv-legend-by, .agv-root .agv-legend-scale {
-  display: inline-flex; align-items: center; gap: 5px; pointer-events: auto; white-space: nowrap; }
+  display: inline-flex; align-items: center; gap: 5px; white-space: nowrap; }
 .agv-root .agv-legend-kind { border: 0; padding: 0 2px; margin: 0 -2px; background: none;
   border-radius: 4px; color: inherit; }
-.agv-root .agv-legend-kind:disabled { pointer-events: none; }
 .agv-root .agv-legend-kind:enabled:hover { background: var(--agv-group); color: var(--agv-ink); }
 .agv-root .agv-legend-kind b { font-weight: 600; font-variant-numeric: tabular-nums; }
 .agv-root .agv-legend-by select { font: inherit; color: inherit; background: var(--agv-bg);
@@ -260,7 +256,8 @@ ${SIDE_CSS.trim()}
 .agv-root[data-agv-side="closed"] .agv-scroll { display: none; }
 @container (max-height: 340px) {
   .agv-root .agv-legend-kind, .agv-root .agv-legend-scale { display: none; }
-  .agv-root .agv-legend { inset: 13px 56px auto auto; max-width: none; }
+  .agv-root .agv-legend { inset: 13px 56px auto auto; padding: 1px 6px; margin: -1px -6px;
+    border: 0; border-radius: 6px; }
   .agv-root .agv-mini { width: 84px; height: 58px; } }
 @container (max-height: 340px) and (max-width: 440px) {
   .agv-root .agv-legend { display: none; } }

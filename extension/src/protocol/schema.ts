@@ -271,11 +271,11 @@ export const TABLES = {
     t: 'f64',
   },
   odd: {
-    /** a node that saved numbers which its op cannot take or give */
+    /** a node with numbers that its op cannot take or give, or a leaf */
     seq: 'u32',
     /** the backward pass */
     task: 'u32',
-    /** what it saved: self, result, ... */
+    /** self, result, ...: saved; '': a leaf's values, or the loss */
     name: 'u32',
     /** 1: the node's own output */
     flags: 'u8',

@@ -5,6 +5,7 @@ import { InspectorModel } from '../../src/model/inspector';
 import { MOST_PASSES } from '../../src/model/findings/ledger';
 import { passesOf } from '../../src/model/passes';
 import { bitOf } from '../../src/model/findings/finding';
+import { moduleOf } from '../../src/model/findings/pass';
 import { calledIn } from '../../src/model/graph_breaks';
 import { NONE } from '../../src/protocol/schema';
 import type { OpOptions } from '../synthetic/program';
@@ -28,7 +29,8 @@ class Training {
 
   odd(seq: number, task: number, name: string, counts: Partial<typeof COUNTS>): void {
     const { writer } = this.program;
-    const of = { seq, task, name: writer.string(name), flags: name === 'result' ? 1 : 0 };
+    const flags = name === 'result' || name === '' ? 1 : 0;
+    const of = { seq, task, name: writer.string(name), flags };
     writer.row('odd', { ...of, ...COUNTS, ...counts, t: writer.t });
   }
 
@@ -134,11 +136,13 @@ it('blames the parameter that came in as NaN, and data that did', () => {
     const storage = program.storage();
     const mm = program.op('MmBackward0', 2, [known ? w : null], [8, 4], {
       text: 'net(x)',
-      saved: [{ name: 'mat2', storage: known ? 1 : storage }]
+      saved: [{ name: 'mat2', storage }]
     });
     const sum = program.op('SumBackward0', 3, [mm], []);
     const task = program.backward(sum, 4, { nanAt: 1 });
-    training.odd(mm, task, 'mat2', { nan: 5 });
+    // Where no op saved the weight, what it gave is the first that is odd beside it.
+    training.odd(known ? w : mm, task, known ? '' : 'mat2', { nan: 5 });
+    training.odd(sum, task, '', { elements: 1, nan: 1 });
     training.send();
     const [{ title, advice }] = training.model.findings;
     expect(title).toBe(
@@ -148,6 +152,66 @@ it('blames the parameter that came in as NaN, and data that did', () => {
     );
     expect(advice?.text).toContain(known ? 'update' : 'data');
   }
+});
+
+it('tells of a loss that is not finite though all gradients are, with what made it so', () => {
+  const training = new Training();
+  const { program } = training;
+  const w = program.leaf('w', [8, 4]);
+  const log = training.op('LogBackward0', 2, [w], { text: 'torch.log(p)' });
+  const where = training.op('WhereBackward0', 3, [log]);
+  const sum = program.op('SumBackward0', 3, [where], [], { text: 'kept.sum()' });
+  const task = program.backward(sum, 4);
+  training.odd(log, task, 'self', { zero: 3 });
+  training.send();
+  // A log of 0 that is left out of the loss is none of the reader's business.
+  expect(training.model.findings).toEqual([]);
+  const again = program.backward(sum, 4);
+  training.odd(log, again, 'self', { zero: 3 });
+  training.odd(sum, again, '', { elements: 1, inf: 1, negative: 1 });
+  training.send();
+  const [finding, ...rest] = training.model.findings;
+  expect(rest).toEqual([]);
+  expect(finding.title).toBe('`torch.log(p)` gave −∞: `p` is 0 in 3 of 384');
+  expect(finding.detail).toContain('is not finite; all gradients are');
+  expect(finding.lines.map(({ says }) => says)).toEqual(['gave −∞', 'the result is not finite']);
+  expect(finding.first).toMatchObject({ seq: sum, pass: 2 });
+  expect(finding.matters).toBe(true);
+
+  const unknown = new Training();
+  const x = unknown.program.leaf('x', [4]);
+  const root = unknown.program.op('AddBackward0', 3, [x], [], { text: 'loss + penalty' });
+  unknown.odd(root, unknown.program.backward(root, 4), '', { elements: 1, inf: 1 });
+  unknown.send();
+  expect(unknown.model.findings[0].title).toBe('`loss + penalty` gave ∞ in 1 of 1');
+});
+
+it('names modules as the reader does, from the call and a parameter of the same call', () => {
+  const { program, model } = new Training();
+  const { writer } = program;
+  const call = (number: number, name: string, kind: string, parent = NONE): number => {
+    const row = { call: number, parent, name: writer.string(name), kind: writer.string(kind) };
+    writer.row('calls', { ...row, t: writer.t });
+    return number;
+  };
+  const made = (scope: number, name: string, inputs: number[]): number => {
+    const seq = program.op(name, 2, inputs, [8, 8]);
+    writer.row('scopes', { seq, call: scope });
+    return seq;
+  };
+  const net = call(1, 'Sequential', 'Sequential');
+  const block = call(3, '2', 'Block', net);
+  const fc = made(call(4, 'fc', 'Linear', block), 'AddmmBackward0', [
+    program.leaf('blocks.2.fc.weight', [8, 8])
+  ]);
+  const relu = made(block, 'ReluBackward0', [fc]);
+  const alone = made(call(5, 'Softmax', 'Softmax'), 'SoftmaxBackward0', [relu]);
+  program.backward(program.op('SumBackward0', 3, [alone], []), 4);
+  expect(model.receive(writer.flush())).toBe('ok');
+  expect(moduleOf(model.store, relu)).toEqual({ name: 'blocks.2', exact: true });
+  expect(moduleOf(model.store, fc)).toEqual({ name: 'blocks.2.fc', exact: true });
+  // A parameter of another call does not name this one.
+  expect(moduleOf(model.store, alone)).toEqual({ name: 'Softmax', exact: true });
 });
 
 it('names the maker where the derivative alone is not finite, and the hook that made it', () => {

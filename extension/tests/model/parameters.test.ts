@@ -75,7 +75,7 @@ describe('parametersOf', () => {
     expect(training.rows().map(brief)).toEqual([
       ['model.w', 'got', ''],
       ['model.b', 'got', ''],
-      ['model.scale', 'none', 'cut by detach'],
+      ['model.scale', 'none', 'detached'],
       ['model.frozen', 'none', 'requires_grad is False'],
       ['', 'got', '']
     ]);
@@ -83,6 +83,38 @@ describe('parametersOf', () => {
     expect(scale.why).toMatchObject({ text: 'what it computes is detached', repair: 'remove it' });
     expect(scale.why?.site?.line).toBe(2);
     expect(scale.seq).toBeNull();
+  });
+
+  it('gives one of each name where a part of the model was replaced: the one of that time', () => {
+    const training = new Training();
+    training.step();
+    const { program, model } = training;
+    // model.scale = another one, which the next pass uses, and one after it, which none does.
+    const uses = (storage: number): void => {
+      const scale = program.leaf('model.scale', [4], storage);
+      const w = program.leaf('model.w', [4, 2], 1);
+      program.backward(program.op('MulBackward0', 1, [scale, w], [4]), 3);
+    };
+    program.writer.t += 1;
+    program.parameter(21, 'model.scale', [4], 21);
+    uses(21);
+    training.take();
+    const scales = (): (string | number | null)[][] =>
+      training
+        .rows()
+        .filter(({ name }) => name === 'model.scale')
+        .map(({ number, state }) => [number, state]);
+    expect(scales()).toEqual([[21, 'got']]);
+    program.writer.t += 1;
+    program.parameter(22, 'model.scale', [4], 22);
+    training.step();
+    expect(scales()).toEqual([[22, 'none']]);
+    model.showNeighbour(-1);
+    model.refresh();
+    expect(scales()).toEqual([[21, 'got']]);
+    model.showNeighbour(-1);
+    model.refresh();
+    expect(scales()).toEqual([[SCALE, 'none']]);
   });
 
   it('compares with the pass before, and with the values of now', () => {
@@ -171,7 +203,7 @@ describe('findings', () => {
     for (let i = 0; i < 3; i++) training.step();
     const found = training.model.findings.filter(({ kind }) => kind === 'none');
     expect(found.map(({ title, matters }) => [title, matters])).toEqual([
-      ['`model.scale.grad` stays None: cut by detach', true]
+      ['`model.scale.grad` stays None: detached', true]
     ]);
     expect(found[0].lines.map(({ site }) => site.line)).toEqual([2]);
     expect(found[0]).toMatchObject({ module: 'model', passes: 3, advice: { text: 'remove it' } });
@@ -228,12 +260,12 @@ describe('historyOf', () => {
     const { store } = training.model;
     expect(store.bytes).toBeLessThanOrEqual(2 * bytes);
     const rows = training.rows();
-    expect(rows.map(brief)[2]).toEqual(['model.scale', 'none', 'cut by detach']);
+    expect(rows.map(brief)[2]).toEqual(['model.scale', 'none', 'detached']);
     expect(historyOf(store, rows[0], 50)).toHaveLength(50);
   });
 });
 
-const CUT = { kind: 'detach', words: 'cut by detach', text: '', repair: '', site: null };
+const CUT = { kind: 'detach', words: 'detached', text: '', repair: '', site: null };
 
 describe('tables', () => {
   const row = (name: string, norm: number | null, weight: number | null = 1): Parameter => ({

@@ -112,7 +112,7 @@ describe('the tab Parameters', () => {
   it('tells why there is none, as text whatever it says', async () => {
     const page = await shown(trained(2));
     const row = rowsOf(page)[2];
-    expect(row.textContent).toBe(`${MARKUP}[4]Nonecut by detach, In[4] line 2`);
+    expect(row.textContent).toBe(`${MARKUP}[4]Nonedetached, In[4] line 2`);
     await act(async () => row.querySelector('button')?.click());
     expect(page.text('.agv-params-why')).toContain(`what ${MARKUP} computes is detached`);
     expect(page.element.querySelector('.agv-params img')).toBeNull();

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+import threading
 from typing import Any
 
 import ag_visual as ag
@@ -19,14 +21,32 @@ class _Torch:
 
     def __init__(self, torch: Any) -> None:
         self.torch = torch
+        self.owners = [
+            *(torch.autograd, torch.autograd.Function, torch.autograd.forward_ad),
+            *(torch.autograd.profiler.profile, torch.autograd.function._HookMixin),
+            *(torch._C, torch._C.ScriptModule, torch._C._autograd, torch._C._autograd.SavedTensor),
+            *(torch.overrides, torch.nn.modules.module, threading.Thread),
+        ]
+        self.own = self._names()
         self.before = self._all()
+
+    def _names(self) -> dict[tuple[Any, str], Any]:
+        """What stands under each name of torch's that may be replaced."""
+        return {(owner, name): own for owner in self.owners for name, own in vars(owner).items()}
+
+    def _replaced(self) -> list[tuple[Any, str]]:
+        now = self._names()
+        return [
+            each for each, own in self.own.items() if callable(own) and now.get(each) is not own
+        ]
 
     def _all(self) -> dict[str, Any]:
         torch = self.torch
         module = torch.nn.modules.module
         return {
-            "the backward": torch.autograd._engine_run_backward,
-            "Function.apply": vars(torch.autograd.Function)["apply"],
+            "functions of torch": self._replaced(),
+            "Function.apply": vars(torch.autograd.Function)["apply"],  # a class method: no callable
+            "finders of modules": list(sys.meta_path),
             # A manager of torch's that was interrupted puts a mode back when it is collected, which
             # may be after the block: it does nothing then, and the next block takes it out.
             "the modes that do something": [
@@ -62,8 +82,10 @@ class _Torch:
     def _restore(self) -> None:
         torch, before = self.torch, self.before
         module = torch.nn.modules.module
-        torch.autograd._engine_run_backward = before["the backward"]
+        for owner, name in self._replaced():
+            setattr(owner, name, self.own[owner, name])
         torch.autograd.Function.apply = before["Function.apply"]
+        sys.meta_path[:] = before["finders of modules"]
         while torch._C._len_torch_function_stack():
             torch._C._pop_torch_function_stack()
         for hooks in (
@@ -129,6 +151,15 @@ class TorchWatched(Work):
     def close(self) -> None:
         self.stop()
         current().clear()
+
+
+class TorchAside(TorchWatched):
+    """One in which torch asks for hooks of all modules: it finds none of the watcher's."""
+
+    def program(self) -> None:
+        if self.lib.nn.modules.module._has_any_global_hook():
+            raise AssertionError("torch found the watcher's hooks")
+        (self.x * 2).sum().backward()
 
 
 class TorchPaused(TorchWatched):

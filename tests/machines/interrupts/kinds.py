@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .bridged import TorchPaused, TorchWatched
+from .bridged import TorchAside, TorchPaused, TorchWatched
 from .observed import (
     EmitItt,
     EmitNvtx,
@@ -43,7 +43,7 @@ KINDS: dict[str, type[Work]] = {
         *(Accumulate, Writes, Decorated, Saving, Loading, InferenceInside),
         *(Recording, Watched, Newest, Paused),
         *(Profiled, Scheduled, Magic, EmitNvtx, EmitItt),
-        *(TorchWatched, TorchPaused),
+        *(TorchWatched, TorchAside, TorchPaused),
     )
 }
 IN_TURNS: dict[str, type[Work]] = {"modes": Modes, "setgrad": SetGrad, "inference": Inference}

@@ -24,6 +24,7 @@ from ag_visual.arrays.kernels.compiled import (
     activation,
     convolution,
     indices,
+    pooling,
     rows,
     steps,
     systems,
@@ -31,7 +32,7 @@ from ag_visual.arrays.kernels.compiled import (
 
 _TAKES = {
     kernel.py_func.__name__: (kernel, takes)
-    for topic in (activation, convolution, indices, rows, steps, systems)
+    for topic in (activation, convolution, indices, pooling, rows, steps, systems)
     for kernel, takes in topic.TAKES.items()
 }
 

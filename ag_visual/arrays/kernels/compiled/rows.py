@@ -271,6 +271,13 @@ def nll_loss(logp, target, ignored, mean, out, total):
 
 
 @exact
+def of_scores(x, target, ignored, mean, logp, out, total):
+    """`log_softmax` of the rows of x, and `nll_loss` of that."""
+    log_softmax(x, logp)
+    nll_loss(logp, target, ignored, mean, out, total)
+
+
+@exact
 def nll_loss_backward(g, total, mean, target, ignored, out):
     """-g, by the total for the mean, where each row's class is; False if a class is none."""
     value = -g[()] / total[()] if mean else -g[()]
@@ -287,6 +294,7 @@ def nll_loss_backward(g, total, mean, target, ignored, out):
 
 TAKES = {
     nll_loss: "m n l b z z",
+    of_scores: "m n l b m z z",
     nll_loss_backward: "z z b n l m",
     layer_norm: "m v v d m m m",
     layer_norm_backward: "m m m m v m v v",

@@ -9,7 +9,7 @@ import numpy
 from ag_visual import dtypes
 from ag_visual.arrays.kernels import ctc as kernels
 from ag_visual.dispatch.dtype_errors import not_implemented
-from ag_visual.dispatch.families import refused
+from ag_visual.dispatch.families import not_differentiable
 from ag_visual.dispatch.record import ErrorSample, Sample
 from ag_visual.dispatch.table import composite, op
 from ag_visual.dispatch.vmap_layers import aligned
@@ -130,7 +130,10 @@ op(
 op(
     "_ctc_loss_backward",
     _ctc_backward,
-    vjp={"grad_output": refused("_ctc_loss_backward"), "log_probs": refused("_ctc_loss_backward")},
+    vjp={
+        "grad_output": not_differentiable("_ctc_loss_backward"),
+        "log_probs": not_differentiable("_ctc_loss_backward"),
+    },
     aten="aten::_ctc_loss_backward",
     inputs=("grad_output", "log_probs", "targets", "neg_log_likelihood", "log_alpha"),
     public=False,

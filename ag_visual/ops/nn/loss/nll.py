@@ -7,10 +7,11 @@ import math
 from ag_visual import dtypes
 from ag_visual.arrays.kernels import loss as kernels
 from ag_visual.dispatch import dtype_errors
+from ag_visual.dispatch.codegen.joined import joined
 from ag_visual.dispatch.families import zeros
 from ag_visual.dispatch.record import LINEAR, ROWS, ErrorSample, Sample
 from ag_visual.dispatch.rules import calls
-from ag_visual.dispatch.table import composite, op
+from ag_visual.dispatch.table import composite, op, ops
 from ag_visual.dispatch.vmap_layers import picked_classes, picked_classes_back
 from ag_visual.ops.nn.loss.pointwise import MEAN, NONE, SUM, reduction_of
 from ag_visual.ops.nn.softmax import log_probabilities
@@ -138,6 +139,15 @@ _nll_ops("nll_loss2d", "NllLoss2D", ((2, 3, 2, 2),))
 def _shape(x) -> tuple[int, ...]:
     """The shape without torch's Size around it, which costs 0.5 us: losses ask often."""
     return getattr(x, "_array", x).shape  # type: ignore[no-any-return]
+
+
+_of_rows = joined(
+    "cross_entropy_of_rows",
+    ops["log_softmax_dim"],
+    ops["nll_loss_forward"],
+    kernels.of_scores,
+    {"dim": 1, "weight": None},
+)
 
 
 def _nll_of(F, input, target, weight, reduction: int, ignore_index: int):
@@ -270,6 +280,10 @@ def _cross_entropy(
     probabilities of the input's shape. Source: https://pytorch.org/docs/2.8/nn.functional.html
     """
     number = reduction_of(reduction, size_average, reduce)
+    if weight is None and not label_smoothing and F.traced:
+        loss = _of_rows(input, target, number, ignore_index)
+        if loss is not None:
+            return loss
     shape, picked = _shape(input), _shape(target)
     if picked == shape:
         _check_probabilities(shape, target, weight, ignore_index)

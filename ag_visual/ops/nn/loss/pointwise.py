@@ -20,7 +20,7 @@ from ag_visual.core.source import warn
 from ag_visual.dispatch import vmap
 from ag_visual.dispatch.dtype_errors import not_implemented
 from ag_visual.dispatch.record import ELEMENTWISE, LINEAR, PROMOTE, ROWS, ErrorSample, Sample
-from ag_visual.dispatch.rules import asks, takes
+from ag_visual.dispatch.rules import requesting, takes
 from ag_visual.dispatch.table import composite, op
 
 NONE, MEAN, SUM = 0, 1, 2
@@ -232,13 +232,13 @@ def _bowl(name: str, arg: str, value, slope, curve) -> None:
         f"{name}_backward",
         backward,
         {
-            "grad_output": asks("F", "g", *known)(
+            "grad_output": requesting("F", "g", *known)(
                 lambda F, g, self, target, reduction, bound: (
                     g * (slope(F, self - target, bound) * share_of(self, reduction))
                 )
             ),
-            "self": asks("F", "g", "grad_output", *known)(bend),
-            "target": asks("F", "g", "grad_output", *known)(lambda *known: -bend(*known)),
+            "self": requesting("F", "g", "grad_output", *known)(bend),
+            "target": requesting("F", "g", "grad_output", *known)(lambda *known: -bend(*known)),
         },
         layout=ROWS,
         samples=back_samples((NONE, 0.8), (MEAN, 1.1), (SUM, 0.5)),
@@ -247,8 +247,8 @@ def _bowl(name: str, arg: str, value, slope, curve) -> None:
         f"{name}_of",
         kernel,
         vjp={
-            "self": asks("F", "g", *known)(rule),
-            "target": asks("F", "g", "target", "self", "reduction", arg)(
+            "self": requesting("F", "g", *known)(rule),
+            "target": requesting("F", "g", "target", "self", "reduction", arg)(
                 lambda *known: rule(*known)
             ),
         },

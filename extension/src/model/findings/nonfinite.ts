@@ -1,4 +1,5 @@
-// The first NaN or infinity of a pass: the op to blame, then where it shows. Pure.
+// The first NaN or infinity of a pass: the op to blame, then where it shows, which may be the loss
+// alone. Pure.
 
 import type { Site } from '../../protocol/schema';
 import { NONE } from '../../protocol/schema';
@@ -11,6 +12,9 @@ import type { Pass } from './pass';
 interface Odd extends Counts {
   seq: number;
 }
+
+/** The name of what is no saved tensor: the values of a leaf, or what the pass was called of. */
+const VALUE = '';
 
 /** What is to blame: `title` names it. */
 interface Culprit {
@@ -57,7 +61,7 @@ function before(pass: Pass, seq: number): string {
 
 /** A number at which the op has no finite result or derivative. */
 function atEdge(pass: Pass, odd: Odd): Culprit | null {
-  const edge = EDGES[pass.store.nameOf(odd.seq)];
+  const edge = odd.name === VALUE ? undefined : EDGES[pass.store.nameOf(odd.seq)];
   const found = edge?.at(odd);
   if (!edge || !found) {
     return null;
@@ -75,8 +79,10 @@ function atEdge(pass: Pass, odd: Odd): Culprit | null {
 /** The first tensor of the forward that was not finite, and what made it. */
 function inForward(pass: Pass, odds: Odd[]): Culprit | null {
   const { store } = pass;
+  const isLeaf = ({ seq }: Odd): boolean => store.leafRow.has(seq);
+  const ofLeaf = odds.find(one => isLeaf(one) && one.nan > 0);
   // A −∞ may be meant so, as in masks: NaN first.
-  const odd = odds.find(({ nan }) => nan > 0) ?? odds.find(({ inf }) => inf > 0);
+  const odd = ofLeaf ?? odds.find(({ nan }) => nan > 0) ?? odds.find(({ inf }) => inf > 0);
   if (!odd) {
     return null;
   }
@@ -84,27 +90,13 @@ function inForward(pass: Pass, odds: Odd[]): Culprit | null {
   const count = share(odd.nan + odd.inf, odd.elements);
   const text = pass.textOf(odd.seq);
   const site = pass.lineOf(odd.seq);
-  if (odd.own) {
-    const title = `\`${text}\` gave ${gave} in ${count}`;
-    return { seq: odd.seq, title, advice: null, site, says: `gave ${gave}` };
-  }
-  const { name } = store.saved.at;
-  const saved = store.savedOf.rows(odd.seq).find(row => store.string(name[row]) === odd.name);
-  const storage = saved === undefined ? -1 : store.saved.at.storage[saved];
-  const below = store.edgesOf.rows(odd.seq).map(row => store.edges.at.dst[row]);
-  const leaf = below
-    .flatMap(seq => [seq, ...store.edgesOf.rows(seq).map(row => store.edges.at.dst[row])])
-    .find(seq => {
-      const row = store.leafRow.get(seq);
-      return row >= 0 && store.leaves.at.storage[row] === storage;
-    });
-  if (leaf !== undefined) {
+  if (isLeaf(odd)) {
     return {
-      seq: leaf,
-      title: `\`${pass.nameOf(leaf)}\` itself holds ${gave}, in ${count}`,
+      seq: odd.seq,
+      title: `\`${pass.nameOf(odd.seq)}\` itself holds ${gave}, in ${count}`,
       advice: {
         text:
-          'It came with the update before this pass: a smaller learning rate, or ' +
+          'It was there before this pass. If an update made it: a smaller learning rate, or ' +
           '`nn.utils.clip_grad_norm_` before the step',
         code: null
       },
@@ -112,6 +104,13 @@ function inForward(pass: Pass, odds: Odd[]): Culprit | null {
       says: 'uses it'
     };
   }
+  if (odd.own) {
+    const title = `\`${text}\` gave ${gave} in ${count}`;
+    return { seq: odd.seq, title, advice: null, site, says: `gave ${gave}` };
+  }
+  const { name } = store.saved.at;
+  const saved = store.savedOf.rows(odd.seq).find(row => store.string(name[row]) === odd.name);
+  const below = store.edgesOf.rows(odd.seq).map(row => store.edges.at.dst[row]);
   const shape = saved === undefined ? -1 : store.saved.at.shape[saved];
   const makers = below.filter(seq => {
     const row = store.nodeRow.get(seq);
@@ -197,15 +196,17 @@ export function nonfinite(pass: Pass): Found[] {
   const bad = rows.findIndex((_, i) => pass.isBad(i));
   const until = bad < 0 ? Infinity : store.runs.at.t1[rows[bad]];
   const hook = store.hooks.rows > 0 ? hookThatMadeNan(pass, until) : -1;
-  if (bad < 0 && hook < 0) {
+  const odds = oddOf(pass);
+  const loss = odds.find(({ seq, name }) => name === VALUE && !store.leafRow.has(seq));
+  if (bad < 0 && hook < 0 && !loss) {
     return [];
   }
-  const victim = bad < 0 ? store.hooks.at.seq[hook] : pass.seqAt(bad);
+  const ofLoss = bad < 0 && hook < 0 ? loss : undefined;
+  const victim = ofLoss?.seq ?? (bad < 0 ? store.hooks.at.seq[hook] : pass.seqAt(bad));
   const makers = (pass.givers.get(victim) ?? []).filter(maker => {
     const order = pass.orderOf.get(maker) ?? Infinity;
     return order < bad && !pass.isBad(order);
   });
-  const odds = oddOf(pass);
   const near = odds.filter(({ seq }) => makers.includes(seq));
   const edges = [...near, ...odds].map(odd => atEdge(pass, odd)).filter(found => found !== null);
   const forward = inForward(pass, odds);
@@ -219,21 +220,23 @@ export function nonfinite(pass: Pass): Found[] {
   const lines: Line[] = culprit.site ? [{ site: culprit.site, says: culprit.says }] : [];
   const where = pass.lineOf(victim);
   if (where && victim !== culprit.seq) {
-    lines.push({ site: where, says: `the first NaN or ∞ arrives at \`${pass.nameOf(victim)}\`` });
+    const arrives = `the first NaN or ∞ arrives at \`${pass.nameOf(victim)}\``;
+    lines.push({ site: where, says: ofLoss ? 'the result is not finite' : arrives });
   }
   const step = bad < 0 ? '' : `In step ${countText(bad + 1)} of ${plural(rows.length, 'step')}.`;
+  const finite = 'What `backward()` was called of is not finite; all gradients are.';
   return [
     {
       kind: 'nonfinite',
       key: `nonfinite ${culprit.site ? placeKey(culprit.site) : pass.nameOf(culprit.seq)}`,
       matters: true,
       title: culprit.title,
-      detail: step,
+      detail: ofLoss ? finite : step,
       lines,
       module: pass.moduleOf(culprit.seq),
       advice: culprit.advice,
       seq: victim,
-      order: bad
+      order: ofLoss ? (pass.orderOf.get(victim) ?? -1) : bad
     }
   ];
 }

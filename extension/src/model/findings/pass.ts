@@ -3,7 +3,7 @@
 
 import type { Site } from '../../protocol/schema';
 import { NONE } from '../../protocol/schema';
-import { calledIn, moduleOfLabel } from '../modules';
+import { calledIn, moduleOfLabel, variableOf } from '../modules';
 import type { Store, Task } from '../store';
 
 /** A parameter with two or more dimensions that got a gradient. */
@@ -16,8 +16,10 @@ export interface Weight {
   order: number;
 }
 
-/** Nodes that are looked through for the module of one that has no parameter itself. */
+/** Nodes that are looked through for the module of one that has no parameter itself, and for the
+ * variable that holds the module whose call it stands in. */
 const NEAR = 6;
+const NAMING = 64;
 
 export class Pass {
   /** rows of `runs` in the order in which they ran */
@@ -141,27 +143,31 @@ export interface Module {
 
 /**
  * The module of a node: that of its own parameter, of the call that made it, or of the parameter
- * nearest to it.
+ * nearest to it. A call knows the names inside of the outermost module, and of that one the class:
+ * the variable that holds it is known from a parameter of the same call.
  */
 export function moduleOf(store: Store, seq: number): Module {
   const label = moduleOfLabel(store.label(seq));
   if (label !== '') {
     return { name: label, exact: true };
   }
-  const called = calledIn(store, seq).join('.');
+  const [outermost, ...within] = calledIn(store, seq);
   const seen = [seq];
   let nearest = '';
-  for (let i = 0; i < seen.length && i < NEAR; i++) {
+  for (let i = 0; i < seen.length && i < (outermost === undefined ? NEAR : NAMING); i++) {
     for (const row of store.edgesOf.rows(seen[i])) {
       const next = store.edges.at.dst[row];
       const found = moduleOfLabel(store.label(next));
-      // The variable that holds the outermost module is known from its parameters.
-      const at = called === '' ? -1 : `.${found}.`.indexOf(`.${called}.`);
-      if (at > 0) return { name: `${found.slice(0, at - 1)}.${called}`, exact: true };
-      if (found !== '' && i === 0 && called === '') return { name: found, exact: true };
-      nearest = nearest || found;
+      if (found !== '') {
+        if (i === 0 && outermost === undefined) return { name: found, exact: true };
+        const variable = variableOf(found, calledIn(store, seen[i]), outermost);
+        if (variable !== '') return { name: [variable, ...within].join('.'), exact: true };
+        nearest ||= found;
+      }
       if (next !== NONE && !seen.includes(next)) seen.push(next);
     }
   }
-  return called === '' ? { name: nearest, exact: false } : { name: called, exact: true };
+  return outermost === undefined
+    ? { name: nearest, exact: false }
+    : { name: [outermost, ...within].join('.'), exact: true };
 }
