@@ -1,4 +1,4 @@
-// Two profiles by name, module or line: what became faster or slower, what is new, what is gone. Pure.
+// Two profiles by name, module or line: what became faster or slower, what is new or gone. Pure.
 
 import type { LaneKind } from './groups';
 import type { Profile } from './profile';

@@ -1,4 +1,4 @@
-// The profile on screen beside an earlier one: by name, module or line, the largest difference first.
+// The profile on screen beside an earlier one: by name, module or line, the largest first.
 
 import type { ReactElement } from 'react';
 import { useMemo } from 'react';
@@ -11,6 +11,7 @@ import { KEY_NAMES, KEY_TITLES, KeyButton } from './key_button';
 import type { OpenProfile } from './timing';
 
 const MOST_ROWS = 100;
+const COLUMNS = ['Change', 'Self before', 'Self now', 'Difference', 'Calls'];
 /** A sign beside the word: colour is never alone. */
 const SIGNS: Record<Change, string> = { faster: '−', slower: '+', alike: '=', new: '+', gone: '−' };
 const KINDS: Record<Change, string> = {
@@ -49,7 +50,7 @@ export function Beside({ open }: { open: OpenProfile }): ReactElement | null {
           <caption className="agv-hidden">Differences by {KEY_NAMES[kind]}</caption>
           <thead>
             <tr>
-              {[KEY_TITLES[kind], 'Change', 'Self before', 'Self now', 'Difference', 'Calls'].map(title => (
+              {[KEY_TITLES[kind], ...COLUMNS].map(title => (
                 <th key={title} scope="col">
                   {title}
                 </th>

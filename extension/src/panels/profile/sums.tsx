@@ -1,4 +1,5 @@
-// What a span of time went into: by name, module or line in a table, and as a flame graph with the longest first.
+// What a span of time went into: by name, module or line in a table, and as a flame graph with the
+// longest first.
 
 import type { ReactElement } from 'react';
 import { useEffect, useMemo, useState } from 'react';
