@@ -7,7 +7,8 @@ import { canGroup, groupsOf } from '../../src/model/profile/groups';
 import type { Blocks, Profile } from '../../src/model/profile/profile';
 import { lengthOf } from '../../src/model/profile/profile';
 import { profileOfRecording } from '../../src/model/profile/recorded';
-import { summarize } from '../../src/model/profile/summary';
+import { compareProfiles } from '../../src/model/profile/differences';
+import { allocatedIn, keyText, keysOf, rowsBy, summarize } from '../../src/model/profile/summary';
 import { placeLanes } from '../../src/layout/profile/lanes';
 import { Program } from '../synthetic/program';
 import { columnsFile, readTrace, slice, traceText } from '../synthetic/profiles';
@@ -19,15 +20,19 @@ const u1 = (...values: number[]) => ({ type: 'u1' as const, values });
 const NAMES = ['aten::linear', 'aten::mm', 'evaluate MmBackward0', 'MmBackward0', 'loader'];
 
 /** Two threads. The backward of the `mm` of line 1 has line 9 in the file, and stands still. */
-function profile(): Profile {
+function profile(execution = 3): Profile {
   return readColumns(
     columnsFile(
       {
         start: 1000,
         names: NAMES,
         threads: [[1, 'MainThread'], [2, 'Worker']],
-        stacks: ['In[3] line 1', 'In[3] line 9', 'data.py line 4'],
-        places: [['cell-3', 3, 1, 'y = model(x)'], ['cell-3', 3, 9, 'y.backward()'], null],
+        stacks: [`In[${execution}] line 1`, `In[${execution}] line 9`, 'data.py line 4'],
+        places: [
+          ['cell-3', execution, 1, 'y = model(x)'],
+          ['cell-3', execution, 9, 'y.backward()'],
+          null
+        ],
         categories: ['other', 'activation'],
         pauses: [[1120, 1180, 0], [1170, 1190, 0], [0, 'x', 0], [1, 2, 7]]
       },
@@ -74,6 +79,53 @@ test('lanes by line: what runs backward stands with the line that made it', () =
   expect(tracks.map(({ name }) => name)).toEqual([file, one]);
   expect(found.places.get(found.line[0])).toMatchObject({ cell: 'cell-3', line: 1 });
   expect(canGroup(found, 'module')).toBe(false);
+});
+
+test('a span by line: times with the backward, and what came and is left', () => {
+  const found = profile();
+  const lines = keysOf(found, 'line');
+  const told = (from: number, to: number): unknown[] =>
+    rowsBy(found, { from, to }, lines).map(({ name, total, self, count, longest }) => [
+      ...[keyText(lines, name), total, self, count],
+      found.names[found.name[longest]]
+    ]);
+  const [one, file] = ['In[3] line 1', 'data.py line 4'];
+  expect(told(0, 1000)).toEqual([
+    [one, 90, 90, 4, 'aten::linear'],
+    [file, 400, 400, 1, 'loader']
+  ]);
+  expect(told(0, 70)).toEqual([
+    [one, 60, 60, 2, 'aten::linear'],
+    [file, 70, 70, 1, 'loader']
+  ]);
+  const all = allocatedIn(found, { from: 0, to: 401 }, lines);
+  expect(all).toEqual({ bytes: 4192, alive: 96, by: new Map([[0, 4192]]) });
+  // Of the first 55 ns: 4096 bytes came in `mm`, and are there.
+  const early = allocatedIn(found, { from: 0, to: 55 }, keysOf(found, 'thread'));
+  expect([early?.bytes, early?.alive]).toEqual([4096, 4096]);
+  expect([...(early?.by.keys() ?? [])].map(name => found.names[name])).toEqual(['aten::mm']);
+  expect(allocatedIn(readTrace(traceText([slice('a', 0, 1)])), { from: 0, to: 9 }, lines)).toBe(
+    null
+  );
+});
+
+test('the peak, or the first moment that is as high but for little', () => {
+  const curve = {
+    ...{ name: 'CPU', peak: 10_001, blocks: null },
+    time: Float64Array.of(0, 10, 20, 30, 40),
+    total: Float64Array.of(5, 10_000, 20, 10_001, 0)
+  };
+  expect(highest(curve, 0, 50)).toBe(30);
+  expect(highest(curve, 0, 50, 0.999)).toBe(10);
+  expect(highest(curve, 22, 50, 0.999)).toBe(30);
+});
+
+test('two profiles by line: a cell that ran again has the same lines', () => {
+  const { rows } = compareProfiles(profile(3), profile(5), 'line');
+  expect(rows.map(({ name, change, calls }) => [name, change, calls])).toEqual([
+    ['In[5] line 1', 'alike', [4, 4]],
+    ['data.py line 4', 'alike', [1, 1]]
+  ]);
 });
 
 test('lanes by module: no two slices of a lane overlap, whatever calls what', () => {

@@ -25,6 +25,8 @@ const KEPT_BYTES = 2 ** 16;
 const FEW = 4;
 const LARGE = 0.3;
 const LARGE_BYTES = 2 ** 24;
+/** A peak that comes again in the backward, and is a little higher there, began before it. */
+const NEAR = 0.999;
 
 const LOADER = /^enumerate\(DataLoader\)#/;
 const OPTIMIZER = /^Optimizer\.step#/;
@@ -192,7 +194,7 @@ function largest(profile: Profile, span: Span, lines: Lines): string[] {
   if (!curve || !blocks) {
     return [];
   }
-  const time = highest(curve, span.from, span.to);
+  const time = highest(curve, span.from, span.to, NEAR);
   const alive = aliveAt(blocks, time);
   const whole = alive.reduce((sum, i) => sum + blocks.bytes[i], 0);
   const activation = blocks.kinds.indexOf('activation');

@@ -29,14 +29,22 @@ export interface Alive {
   lines: [name: string, bytes: number][];
 }
 
-/** The moment of the highest step in a time. */
-export function highest({ time, total }: MemoryCurve, from: number, to: number): number {
-  let [most, at] = [-1, from];
+/** The moment of the highest step in a time; near: the first one that is as high but for little. */
+export function highest(
+  { time, total }: MemoryCurve,
+  from: number,
+  to: number,
+  near = 1
+): number {
+  const lasts = (i: number): boolean => (time[i + 1] ?? Infinity) > from;
+  let most = -1;
   for (let i = 0; i < time.length && time[i] <= to; i++) {
-    const until = time[i + 1] ?? Infinity;
-    if (until > from && total[i] > most) [most, at] = [total[i], Math.max(from, time[i])];
+    if (lasts(i) && total[i] > most) most = total[i];
   }
-  return at;
+  for (let i = 0; i < time.length && time[i] <= to; i++) {
+    if (lasts(i) && total[i] >= near * most) return Math.max(from, time[i]);
+  }
+  return from;
 }
 
 /** Rows of the pieces that are there at a moment. */

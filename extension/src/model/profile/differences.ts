@@ -1,13 +1,16 @@
-// Two profiles by name: what became faster or slower, what is new, what is gone. Pure.
+// Two profiles by name, module or line: what became faster or slower, what is new or gone. Pure.
 
+import type { LaneKind } from './groups';
 import type { Profile } from './profile';
 import type { NameRow } from './summary';
-import { summarize } from './summary';
+import { keyText, keysOf, rowsBy } from './summary';
 
 export type Change = 'faster' | 'slower' | 'alike' | 'new' | 'gone';
 
 export interface Difference {
   name: string;
+  /** its longest slice in the later profile, -1: none */
+  row: number;
   change: Change;
   /** ns of self time, and calls, in each */
   before: number;
@@ -35,16 +38,46 @@ function changeOf(before: NameRow | undefined, after: NameRow | undefined): Chan
   return by < 0 ? 'faster' : 'slower';
 }
 
-export function compareProfiles(before: Profile, after: Profile): Differences {
+/** A cell's lines by their text: run again they have other numbers. Others as they are called. */
+function sameIn(profile: Profile, kind: LaneKind): (text: string) => string {
+  const known = new Map<string, string>();
+  if (kind === 'line') {
+    for (const [row, { cell, text }] of profile.places) {
+      known.set(profile.texts[row], JSON.stringify([cell, text.trim()]));
+    }
+  }
+  return text => known.get(text) ?? text;
+}
+
+export function compareProfiles(
+  before: Profile,
+  after: Profile,
+  kind: LaneKind = 'thread'
+): Differences {
   const sums = [before, after].map(profile => {
-    const { rows, busy } = summarize(profile, { from: profile.from, to: profile.to + 1 });
-    return { busy, named: new Map(rows.map(row => [profile.names[row.name] ?? '', row])) };
+    const keys = keysOf(profile, kind);
+    const same = sameIn(profile, kind);
+    const named = new Map<string, NameRow & { text: string }>();
+    let busy = 0;
+    for (const row of rowsBy(profile, { from: profile.from, to: profile.to + 1 }, keys)) {
+      const text = keyText(keys, row.name);
+      const known = named.get(same(text));
+      busy += row.self;
+      if (known) {
+        known.self += row.self;
+        known.count += row.count;
+      } else {
+        named.set(same(text), { ...row, text });
+      }
+    }
+    return { busy, named };
   });
   const [a, b] = sums;
-  const rows = [...new Set([...a.named.keys(), ...b.named.keys()])].map(name => {
-    const [one, other] = [a.named.get(name), b.named.get(name)];
+  const rows = [...new Set([...a.named.keys(), ...b.named.keys()])].map(key => {
+    const [one, other] = [a.named.get(key), b.named.get(key)];
     return {
-      name,
+      name: other?.text ?? one?.text ?? '',
+      row: other?.longest ?? -1,
       change: changeOf(one, other),
       before: one?.self ?? 0,
       after: other?.self ?? 0,

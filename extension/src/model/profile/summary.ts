@@ -1,5 +1,8 @@
-// A span of time, by name: total, self, count and average, and the tree of what called what.
+// A span of time, by name, by module or by line: total, self, count, average and bytes, and the
+// tree of what called what.
 
+import type { LaneKind } from './groups';
+import { belonging } from './groups';
 import { pausedIn } from './pauses';
 import type { Profile } from './profile';
 import { Hue } from './profile';
@@ -9,9 +12,30 @@ export interface Span {
   to: number;
 }
 
+/** What slices are put together by: a name, a module or a line of each, -1: none is known. */
+export interface Keys {
+  of: Int32Array;
+  keys: readonly string[];
+  /** what those are called that have none */
+  none: string;
+}
+
+export function keysOf(profile: Profile, kind: LaneKind): Keys {
+  if (kind === 'thread') return { of: profile.name, keys: profile.names, none: '(no name)' };
+  const none = kind === 'module' ? 'outside of modules' : 'no line known';
+  return { ...belonging(profile, kind), none };
+}
+
+export function keyText({ keys, none }: Keys, key: number): string {
+  return keys[key] ?? none;
+}
+
 export interface NameRow {
+  /** row of `keys`, -1: none */
   name: number;
   hue: number;
+  /** the longest slice */
+  longest: number;
   /** ns of the span in which it ran; in itself it is counted once */
   total: number;
   /** ns in it and in nothing inside */
@@ -68,12 +92,81 @@ export function within(profile: Profile, span: Span, each: (row: number) => void
   }
 }
 
+/** Sums by key, of slices that come in their order. */
+class Rows {
+  readonly found = new Map<number, NameRow>();
+  private readonly most = new Map<number, number>();
+  /** by key: the row after the outermost slice with it */
+  private readonly until: Int32Array;
+
+  constructor(
+    private readonly profile: Profile,
+    { keys }: Pick<Keys, 'keys'>
+  ) {
+    this.until = new Int32Array(keys.length + 1);
+  }
+
+  add(key: number, row: number, total: number, self: number): void {
+    const { hue, last } = this.profile;
+    let known = this.found.get(key);
+    if (!known) {
+      known = { name: key, hue: hue[row], longest: row, total: 0, self: 0, count: 0 };
+      this.found.set(key, known);
+    }
+    if (total > (this.most.get(key) ?? -1)) {
+      this.most.set(key, total);
+      known.longest = row;
+    }
+    known.count++;
+    known.self += self;
+    if (row >= this.until[key + 1]) {
+      this.until[key + 1] = last[row];
+      known.total += total;
+    }
+  }
+}
+
+/** The sums of a span by any keys; steps are left out. */
+export function rowsBy(profile: Profile, span: Span, keys: Keys): NameRow[] {
+  const rows = new Rows(profile, keys);
+  within(profile, span, row => {
+    if (profile.hue[row] === Hue.step) return;
+    const total = clipped(profile, row, span);
+    rows.add(keys.of[row], row, total, selfWithin(profile, row, span, total));
+  });
+  return [...rows.found.values()];
+}
+
+export interface Allocated {
+  /** bytes that came in the span, and those of them that are there at its end */
+  bytes: number;
+  alive: number;
+  /** bytes that came, by key */
+  by: Map<number, number>;
+}
+
+/** What was allocated in a span; null: the file tells no single pieces. */
+export function allocatedIn(profile: Profile, span: Span, { of }: Keys): Allocated | null {
+  let found: Allocated | null = null;
+  for (const { blocks } of profile.memory) {
+    if (!blocks) continue;
+    found ??= { bytes: 0, alive: 0, by: new Map() };
+    const { from, to, bytes, row } = blocks;
+    for (let i = 0; i < from.length; i++) {
+      if (from[i] <= span.from || from[i] > span.to) continue;
+      found.bytes += bytes[i];
+      if (to[i] >= span.to) found.alive += bytes[i];
+      const key = row[i] < 0 ? -1 : of[row[i]];
+      found.by.set(key, (found.by.get(key) ?? 0) + bytes[i]);
+    }
+  }
+  return found;
+}
+
 /** Steps are bands around everything: they are no work and are left out. */
 export function summarize(profile: Profile, span: Span): Summary {
-  const { name, hue, last, parent, names } = profile;
-  const rows = new Map<number, NameRow>();
-  /** by name: the row after the outermost slice with it */
-  const until = new Int32Array(names.length + 1);
+  const { name, hue, parent, names } = profile;
+  const rows = new Rows(profile, { keys: names });
   const root: Call = { name: -1, hue: Hue.other, total: 0, self: 0, count: 0, inner: [] };
   /** numbers of calls by caller and name, the calls by number, and that of each slice */
   const calls = new Map<number, number>();
@@ -90,14 +183,7 @@ export function summarize(profile: Profile, span: Span): Summary {
     const total = clipped(profile, row, span);
     const self = selfWithin(profile, row, span, total);
     const of = name[row];
-    let known = rows.get(of);
-    if (!known) rows.set(of, (known = { name: of, hue: hue[row], total: 0, self: 0, count: 0 }));
-    known.count++;
-    known.self += self;
-    if (row >= until[of + 1]) {
-      until[of + 1] = last[row];
-      known.total += total;
-    }
+    rows.add(of, row, total, self);
     const key = caller * (names.length + 1) + of + 1;
     let at = calls.get(key);
     if (at === undefined) {
@@ -114,25 +200,29 @@ export function summarize(profile: Profile, span: Span): Summary {
   });
   for (const call of numbered) call.inner.sort((a, b) => b.total - a.total);
   root.total = root.inner.reduce((sum, call) => sum + call.total, 0);
-  return { rows: [...rows.values()], count, busy: root.total, root };
+  return { rows: [...rows.found.values()], count, busy: root.total, root };
 }
 
-export type SortKey = 'name' | 'total' | 'self' | 'count' | 'average';
+export type SortKey = 'name' | 'total' | 'self' | 'count' | 'average' | 'allocated';
 
 export function sortRows(
-  profile: Profile,
+  keys: Keys,
   rows: readonly NameRow[],
   key: SortKey,
-  falling: boolean
+  falling: boolean,
+  allocated: Allocated | null = null
 ): NameRow[] {
-  const value = (row: NameRow): number =>
-    key === 'average' ? row.total / row.count : key === 'name' ? 0 : row[key];
+  const value = (row: NameRow): number => {
+    if (key === 'average') return row.total / row.count;
+    if (key === 'allocated') return allocated?.by.get(row.name) ?? 0;
+    return key === 'name' ? 0 : row[key];
+  };
   const sign = falling ? -1 : 1;
   return [...rows].sort(
     (a, b) =>
       sign *
       (key === 'name'
-        ? (profile.names[a.name] ?? '').localeCompare(profile.names[b.name] ?? '')
+        ? keyText(keys, a.name).localeCompare(keyText(keys, b.name))
         : value(a) - value(b))
   );
 }

@@ -1,4 +1,4 @@
-// The profile on screen beside an earlier one: by name, the largest difference first.
+// The profile on screen beside an earlier one: by name, module or line, the largest first.
 
 import type { ReactElement } from 'react';
 import { useMemo } from 'react';
@@ -7,9 +7,11 @@ import type { Change } from '../../model/profile/differences';
 import { compareProfiles } from '../../model/profile/differences';
 import { lengthText } from '../../draw/profile/view';
 import { useCell, useInspector } from '../presenter';
+import { KEY_NAMES, KEY_TITLES, KeyButton } from './key_button';
 import type { OpenProfile } from './timing';
 
 const MOST_ROWS = 100;
+const COLUMNS = ['Change', 'Self before', 'Self now', 'Difference', 'Calls'];
 /** A sign beside the word: colour is never alone. */
 const SIGNS: Record<Change, string> = { faster: '−', slower: '+', alike: '=', new: '+', gone: '−' };
 const KINDS: Record<Change, string> = {
@@ -23,9 +25,10 @@ const KINDS: Record<Change, string> = {
 export function Beside({ open }: { open: OpenProfile }): ReactElement | null {
   const { timing } = useInspector();
   const other = useCell(timing.beside);
+  const { kind } = open.lanes;
   const found = useMemo(
-    () => (other ? compareProfiles(other.profile, open.profile) : null),
-    [other, open]
+    () => (other ? compareProfiles(other.profile, open.profile, kind) : null),
+    [other, open, kind]
   );
   if (!other || !found) {
     return null;
@@ -44,10 +47,10 @@ export function Beside({ open }: { open: OpenProfile }): ReactElement | null {
       </h2>
       <div className="agv-timing-table">
         <table>
-          <caption className="agv-hidden">Differences by name</caption>
+          <caption className="agv-hidden">Differences by {KEY_NAMES[kind]}</caption>
           <thead>
             <tr>
-              {['Name', 'Change', 'Self before', 'Self now', 'Difference', 'Calls'].map(title => (
+              {[KEY_TITLES[kind], ...COLUMNS].map(title => (
                 <th key={title} scope="col">
                   {title}
                 </th>
@@ -55,17 +58,10 @@ export function Beside({ open }: { open: OpenProfile }): ReactElement | null {
             </tr>
           </thead>
           <tbody>
-            {found.rows.slice(0, MOST_ROWS).map(({ name, change, before, after, calls }) => (
+            {found.rows.slice(0, MOST_ROWS).map(({ name, row, change, before, after, calls }) => (
               <tr key={name}>
                 <th scope="row">
-                  <button
-                    type="button"
-                    className="agv-link"
-                    title={`Find ${name}`}
-                    onClick={() => timing.query.set(name)}
-                  >
-                    {name}
-                  </button>
+                  <KeyButton {...{ kind, name, row }} />
                 </th>
                 <td>
                   <span className="agv-kind" data-kind={KINDS[change]}>

@@ -1,16 +1,25 @@
-// What a span of time went into: by name in a table, and as a flame graph with the longest first.
+// What a span of time went into: by name, module or line in a table, and as a flame graph with the
+// longest first.
 
 import type { ReactElement } from 'react';
 import { useEffect, useMemo, useState } from 'react';
-import { countText, plural } from '../../model/format';
+import { bytesText, countText, plural } from '../../model/format';
 import { advice } from '../../model/profile/advice';
 import { pausedAnywhere } from '../../model/profile/pauses';
-import type { SortKey, Summary } from '../../model/profile/summary';
-import { sortRows, summarize } from '../../model/profile/summary';
+import type { Allocated, Keys, NameRow, SortKey, Summary } from '../../model/profile/summary';
+import {
+  allocatedIn,
+  keyText,
+  keysOf,
+  rowsBy,
+  sortRows,
+  summarize
+} from '../../model/profile/summary';
 import { HUE_VARIABLES } from '../../draw/profile/colours';
 import { lengthText } from '../../draw/profile/view';
 import { useCell, useInspector } from '../presenter';
 import { Flame } from './flame';
+import { KEY_NAMES, KEY_TITLES, KeyButton } from './key_button';
 import type { OpenProfile } from './timing';
 
 const MOST_ROWS = 100;
@@ -20,18 +29,23 @@ const COLUMNS: { key: SortKey; title: string }[] = [
   { key: 'total', title: 'Total' },
   { key: 'self', title: 'Self' },
   { key: 'count', title: 'Count' },
-  { key: 'average', title: 'Average' }
+  { key: 'average', title: 'Average' },
+  { key: 'allocated', title: 'Allocated' }
 ];
 
 interface Summed {
   open: OpenProfile;
   summary: Summary;
+  keys: Keys;
+  rows: NameRow[];
+  allocated: Allocated | null;
   told: string[];
 }
 
 export function Sums({ open }: { open: OpenProfile }): ReactElement {
   const { timing } = useInspector();
   const { profile } = open;
+  const { kind } = open.lanes;
   const span = useCell(timing.span);
   const drawing = useCell(timing.drawing);
   /** of the profile that it was made of: while that grows, the sums before stay */
@@ -44,10 +58,14 @@ export function Sums({ open }: { open: OpenProfile }): ReactElement {
     // After the frame that shows the choice: a million slices take a moment to add up.
     const timer = setTimeout(() => {
       const summary = summarize(profile, { from, to });
-      setSummed({ open, summary, told: advice(profile, summary, { from, to }) });
+      const keys = keysOf(profile, kind);
+      const rows = kind === 'thread' ? summary.rows : rowsBy(profile, { from, to }, keys);
+      const allocated = allocatedIn(profile, { from, to }, keys);
+      const told = advice(profile, summary, { from, to });
+      setSummed({ open, summary, keys, rows, allocated, told });
     });
     return () => clearTimeout(timer);
-  }, [open, profile, span, drawing]);
+  }, [open, profile, kind, span, drawing]);
   const summary = summed?.summary;
   const told = summed?.told ?? [];
   const { from, to } = span ?? profile;
@@ -63,6 +81,9 @@ export function Sums({ open }: { open: OpenProfile }): ReactElement {
           {summary &&
             profile.overhead > 0 &&
             `, about ${lengthText(summary.count * profile.overhead)} of it the profiler's own`}
+          {summed?.allocated &&
+            `, ${bytesText(summed.allocated.bytes)} allocated, ` +
+              `${bytesText(summed.allocated.alive)} of it still held at the end`}
         </span>
         {span && (
           <button type="button" className="agv-link" onClick={() => timing.span.set(null)}>
@@ -79,7 +100,7 @@ export function Sums({ open }: { open: OpenProfile }): ReactElement {
       )}
       {summed && (
         <div className="agv-timing-two">
-          <Table open={summed.open} summary={summed.summary} />
+          <Table {...summed} />
           <Flame open={summed.open} root={summed.summary.root} />
         </div>
       )}
@@ -87,30 +108,26 @@ export function Sums({ open }: { open: OpenProfile }): ReactElement {
   );
 }
 
-interface TableProps {
-  open: OpenProfile;
-  summary: Summary;
-}
-
-function Table({ open: { profile }, summary }: TableProps): ReactElement {
-  const { timing } = useInspector();
+function Table({ open: { lanes }, summary, keys, rows: sums, allocated }: Summed): ReactElement {
+  const { kind } = lanes;
   const [sort, setSort] = useState<{ key: SortKey; falling: boolean }>({
     key: 'self',
     falling: true
   });
   const [all, setAll] = useState(false);
   const rows = useMemo(
-    () => sortRows(profile, summary.rows, sort.key, sort.falling),
-    [profile, summary, sort]
+    () => sortRows(keys, sums, sort.key, sort.falling, allocated),
+    [keys, sums, sort, allocated]
   );
+  const columns = COLUMNS.filter(({ key }) => key !== 'allocated' || allocated !== null);
   const shown = all ? rows : rows.slice(0, MOST_ROWS);
   return (
     <div className="agv-timing-table">
       <table>
-        <caption className="agv-hidden">Time by name</caption>
+        <caption className="agv-hidden">Time by {KEY_NAMES[kind]}</caption>
         <thead>
           <tr>
-            {COLUMNS.map(({ key, title }) => (
+            {columns.map(({ key, title }) => (
               <th
                 key={key}
                 scope="col"
@@ -124,7 +141,7 @@ function Table({ open: { profile }, summary }: TableProps): ReactElement {
                     setSort({ key, falling: sort.key === key ? !sort.falling : key !== 'name' })
                   }
                 >
-                  {title}
+                  {key === 'name' ? KEY_TITLES[kind] : title}
                   <span aria-hidden="true">
                     {sort.key === key ? (sort.falling ? ' ▾' : ' ▴') : ''}
                   </span>
@@ -135,19 +152,13 @@ function Table({ open: { profile }, summary }: TableProps): ReactElement {
         </thead>
         <tbody>
           {shown.map(row => {
-            const name = profile.names[row.name] ?? '(no name)';
+            const name = keyText(keys, row.name);
             return (
               <tr key={row.name}>
                 <th scope="row">
-                  <button
-                    type="button"
-                    className="agv-link"
-                    title={`Find ${name}`}
-                    onClick={() => timing.query.set(name)}
-                  >
+                  <KeyButton kind={kind} name={name} row={row.longest}>
                     <i style={{ background: `var(${HUE_VARIABLES[row.hue]})` }} />
-                    {name}
-                  </button>
+                  </KeyButton>
                 </th>
                 <td>{lengthText(row.total)}</td>
                 <td>
@@ -156,6 +167,7 @@ function Table({ open: { profile }, summary }: TableProps): ReactElement {
                 </td>
                 <td>{countText(row.count)}</td>
                 <td>{lengthText(row.total / row.count)}</td>
+                {allocated && <td>{bytesText(allocated.by.get(row.name) ?? 0)}</td>}
               </tr>
             );
           })}
@@ -163,7 +175,7 @@ function Table({ open: { profile }, summary }: TableProps): ReactElement {
       </table>
       {rows.length > shown.length && (
         <button type="button" className="agv-link" onClick={() => setAll(true)}>
-          All {countText(rows.length)} names
+          All {countText(rows.length)} {KEY_NAMES[kind]}s
         </button>
       )}
     </div>
