@@ -37,12 +37,17 @@ def problem(path: Path) -> str | None:
 
 
 def run(path: Path, words: list[str]) -> int:
-    """Execute the file as `__main__`, with its folder first on sys.path and its own sys.argv."""
+    """Execute the file as `__main__`, with its folder first on sys.path and its own sys.argv.
+
+    As in Python both are absolute, for a script may change the folder it runs in; and the folder is
+    that of the file that a link leads to.
+    """
+    path = path.absolute()
     module = ModuleType("__main__")
     module.__file__ = str(path)
     sys.modules["__main__"] = module
     sys.argv = words
-    sys.path.insert(0, str(path.parent))
+    sys.path.insert(0, str(path.resolve().parent))
     try:
         code: CodeType = compile(path.read_bytes(), str(path), "exec")
         exec(code, vars(module))

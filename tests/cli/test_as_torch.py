@@ -185,6 +185,18 @@ def test_an_error_in_the_script_shows_the_script_alone(tmp_path: Path) -> None:
     assert "ag_visual/cli" not in done.stderr
 
 
+def test_a_script_that_changes_its_folder_finds_its_own_files(tmp_path: Path) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "beside.py").write_text("value = 3\n")
+    code = "import os, sys\nos.chdir('/')\nimport beside\nprint(__file__, sys.path[0])\n1 / 0\n"
+    script(tmp_path / "mine", code)
+    (tmp_path / "link.py").symlink_to(tmp_path / "mine" / "train.py")
+    for name in (Path("mine") / "train.py", Path("link.py")):
+        done = run("-m", "ag_visual", str(name), cwd=tmp_path)
+        assert done.stdout.split() == [str(tmp_path / name), str((tmp_path / "mine").resolve())]
+        assert "    1 / 0\n" in done.stderr, "its lines are still found"
+
+
 def test_exit_codes_are_the_scripts_own(tmp_path: Path) -> None:
     assert run("-m", "ag_visual", script(tmp_path, "raise SystemExit(7)\n")).returncode == 7
 
