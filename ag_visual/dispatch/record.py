@@ -27,6 +27,9 @@ ELEMENTWISE = "elementwise"
 """jvp: every element of an input has an effect on one element of the result only (pointwise ops,
 reductions, sorted values), so that the vjp of ones is the slope of each."""
 
+OWN, UNSEEN = "own", "unseen"
+"""What the profiler calls an op: by its own name; not at all (see `Op.profiled`)."""
+
 ROWS, CHANNELS = "rows", "channels"
 """How results lie in memory, whatever the kernel gives: row-major; row-major, or with the channels
 of images last where the kernel has them there. Else it is as the kernel gives it."""
@@ -194,6 +197,14 @@ class Op:
     """torch's namespaces that it stands in, under another name where one is said: "torch special",
     "nn.functional", "torch special.psi" (default: "torch" where it is public; `linalg_qr` and
     `special_i1` are `linalg.qr` and `special.i1`)."""
+    profiled: str = ""
+    """What the profiler calls it, as torch's does, where that is not its public name:
+    "_unsafe_view", or OWN, its own name. A composite that is a function of Python in torch, too, is
+    UNSEEN: what it calls is in a profile, it is not."""
+    flops: str = ""
+    """How a profile counts its floating-point operations: "elements", one for each of the result;
+    "reduction", one for each of its input; "product" of matrices, which "product 1" has from its
+    second argument on; "convolution"."""
     functional_inplace: str = ""
     """What torch.nn.functional has of the in-place variant: "flag" (`silu(x, inplace=True)`),
     "function" (`elu_(x)`), or both."""

@@ -217,7 +217,7 @@ class _Substituted(ast.NodeTransformer):
         return node
 
 
-_OPERATORS = {
+OPERATED = {
     ast.Mult: "mul",
     ast.Add: "add",
     ast.Sub: "sub",
@@ -226,6 +226,8 @@ _OPERATORS = {
     ast.MatMult: "matmul",
     ast.USub: "neg",
 }
+"""The operators in rules that become a function of the namespace, `F.operate_mul`, where a span is
+written of each."""
 
 
 class _Operated(ast.NodeTransformer):
@@ -240,7 +242,7 @@ class _Operated(ast.NodeTransformer):
         return self._called(node, node.op, [node.operand])
 
     def _called(self, node: ast.expr, operator: ast.AST, operands: list[ast.expr]) -> ast.expr:
-        name = _OPERATORS.get(type(operator))
+        name = OPERATED.get(type(operator))
         if name is None:
             return node
         function = ast.Attribute(ast.Name("F", ast.Load()), f"operate_{name}", ast.Load())

@@ -173,6 +173,10 @@ symbols: dict[str, str] = {}
 """How formulas write ops and composites: see `symbol` of a record."""
 moved: set[str] = set()
 """The ops and composites whose results have the elements of self in other places."""
+names_in_profiles: dict[str, str] = {}
+"""What the profiler calls ops and composites, where they say so: see `profiled` of a record."""
+flops: dict[str, str] = {}
+"""How the operations of ops and composites are counted: see `flops` of a record."""
 foreach: dict[str, str] = {}
 """What `torch._foreach_name` takes, by name: see `foreach` of a record."""
 return_types: dict[str, tuple[str, ...]] = {}
@@ -227,6 +231,7 @@ def op(name: str, kernel: str | Callable[..., Any], **options: Any) -> Op:
     alias(name, *record.aliases)
     _offer_inplace(record)
     _list(name, record.foreach, record.operands, record.view and not record.multi)
+    _profile(name, record.profiled, record.flops)
     offered = record.namedtuple or (name if record.spaces else "")
     if offered and len(record.outputs) > 1 and record.outputs[0] != "result0":
         return_types.setdefault(offered, tuple(record.outputs))
@@ -281,6 +286,13 @@ def _list(name: str, lists: str, shows_operands: bool, view: bool) -> None:
         source_rewrite.views.add(name)
 
 
+def _profile(name: str, profiled: str, count: str) -> None:
+    if profiled:
+        names_in_profiles[name] = profiled
+    if count:
+        flops[name] = count
+
+
 def alias(name: str, *others: str) -> None:
     """Further names of a public function, of its method and of its in-place variant."""
     for suffix in ("", "_"):
@@ -312,13 +324,15 @@ def composite(
     foreach: str = "",
     operands: bool = False,
     view: bool = False,
+    profiled: str = "",
+    flops: str = "",
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Declare a function of other ops: `def name(F, self, ...)`, usable on both namespaces.
 
     out: as in a record; autocast, too, but without it its ops are looked at one by one.
     doc: its docstring, where the body has none.
     varargs: the last parameter, a tuple of ints, which the method takes one by one, too. spaces,
-    symbol, shape_only, foreach, operands, view: as in a record.
+    symbol, shape_only, foreach, operands, view, profiled, flops: as in a record; also UNSEEN.
     """
     where = spaces if spaces is not None else "torch" if public else ""
 
@@ -333,6 +347,7 @@ def composite(
             cast_bodies[key] = casting(casts, body)
         _write(key, symbol, shape_only)
         _list(key, foreach, operands, view)
+        _profile(key, profiled, flops)
         call = bind_namespace(body, traced, key, out, varargs, cast_bodies.get(key))
         several = inspect.signature(body).parameters.get(varargs or "")
         for each in (key, *aliases):

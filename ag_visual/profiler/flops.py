@@ -7,20 +7,16 @@ elementwise ops and reductions, one for each element, and matmul where no mm or 
 from __future__ import annotations
 
 import ast
+import functools
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy
 
+from ag_visual.dispatch import table
 from ag_visual.profiler.columns import Columns
 from ag_visual.profiler.inputs import SIZES, Inputs
-
-_ONE_EACH = (
-    *("sub", "div", "neg", "abs", "exp", "log", "sqrt", "rsqrt", "reciprocal", "sin", "cos"),
-    *("tanh", "sigmoid", "relu", "pow", "maximum", "minimum", "sum", "mean", "add_", "sub_"),
-    *("mul_", "div_"),
-)
+from ag_visual.profiler.names import name_of
 
 
 def into(columns: Columns) -> None:
@@ -41,11 +37,11 @@ def into(columns: Columns) -> None:
 
 def flops(name: str, inputs: Inputs) -> int:
     """Operations of one call; 0 where they are not counted."""
-    formula = _FORMULAS.get(name.removeprefix("aten::"))
-    if formula is None:
+    way = _ways().get(name.removeprefix("aten::"))
+    if way is None:
         return 0
     try:
-        return int(formula(inputs))
+        return _count(way, inputs)
     except (IndexError, KeyError, TypeError, ValueError):  # called in a way that it does not know
         return 0
 
@@ -81,25 +77,38 @@ def _traffic(name: str, inputs: Inputs) -> int:
     return int(read + written * max(size for _, size in tensors))
 
 
+@functools.cache
+def _ways() -> dict[str, tuple[str, int]]:
+    """How each op is counted, by its name in a profile, and its first factor."""
+    ways = {}
+    for key, declared in table.flops.items():
+        word, _, first = declared.partition(" ")
+        name = name_of(key)
+        ways[f"{name}"] = way = word, int(first or 0)
+        if word == "elements":
+            ways[f"{name}_"] = way
+    return ways
+
+
+def _count(way: tuple[str, int], inputs: Inputs) -> int:
+    word, first = way
+    if word == "convolution":
+        return _of_convolution(inputs)
+    if word == "product":
+        return int(2 * inputs.dims[first][-1] * _entries(inputs, first))
+    return math.prod(inputs.dims[0] if inputs.types[0] != "Scalar" else inputs.dims[1])
+
+
 def _written(name: str, inputs: Inputs) -> int:
     """Elements of a result; of a reduction at least one."""
-    if name in ("sum", "mean"):
+    word, first = way = _ways()[name]
+    if word == "reduction":
         return 1
-    if name.startswith("conv"):
-        return int(_FORMULAS[name](inputs) // (2 * math.prod(inputs.dims[1][1:])))
-    first = _PRODUCTS.get(name)
-    if first is None:
-        return math.prod(numpy.broadcast_shapes(*inputs.dims))
-    return _entries(inputs, first)
-
-
-def _elements(inputs: Inputs) -> int:
-    return math.prod(inputs.dims[0]) if inputs.types[0] != "Scalar" else math.prod(inputs.dims[1])
-
-
-def _product(first: int) -> Callable[[Inputs], int]:
-    """Two for each product of a matrix multiplication, of the arguments from `first` on."""
-    return lambda inputs: 2 * inputs.dims[first][-1] * _entries(inputs, first)
+    if word == "convolution":
+        return int(_count(way, inputs) // (2 * math.prod(inputs.dims[1][1:])))
+    if word == "product":
+        return _entries(inputs, first)
+    return int(math.prod(numpy.broadcast_shapes(*inputs.dims)))
 
 
 def _entries(inputs: Inputs, first: int) -> int:
@@ -110,43 +119,22 @@ def _entries(inputs: Inputs, first: int) -> int:
     return int(math.prod(batches) * left[-2] * right[-1])
 
 
-def _conv(rank: int) -> Callable[[Inputs], int]:
-    def count(inputs: Inputs) -> int:
-        image, weight = inputs.dims[0], inputs.dims[1]
-        stride = _per_dim(inputs, 3, "stride", 1, rank)
-        padding = _per_dim(inputs, 4, "padding", 0, rank)
-        dilation = _per_dim(inputs, 5, "dilation", 1, rank)
-        # (Inputs divided by groups is what the weight has.)
-        sizes = [
-            (image[-rank + i] + 2 * padding[i] - dilation[i] * (weight[2 + i] - 1) - 1) // stride[i]
-            + 1
-            for i in range(rank)
-        ]
-        batch = image[0] if len(image) == rank + 2 else 1
-        return int(2 * batch * math.prod(weight) * math.prod(sizes))
-
-    return count
+def _of_convolution(inputs: Inputs) -> int:
+    image, weight = inputs.dims[0], inputs.dims[1]
+    rank = len(weight) - 2
+    stride = _per_dim(inputs, 3, "stride", 1, rank)
+    padding = _per_dim(inputs, 4, "padding", 0, rank)
+    dilation = _per_dim(inputs, 5, "dilation", 1, rank)
+    # (Inputs divided by groups is what the weight has.)
+    sizes = [
+        (image[-rank + i] + 2 * padding[i] - dilation[i] * (weight[2 + i] - 1) - 1) // stride[i] + 1
+        for i in range(rank)
+    ]
+    batch = image[0] if len(image) == rank + 2 else 1
+    return int(2 * batch * math.prod(weight) * math.prod(sizes))
 
 
 def _per_dim(inputs: Inputs, at: int, name: str, default: int, rank: int) -> Any:
     text = dict(inputs.named).get(name) or (inputs.concrete[at] if at < len(inputs.dims) else "")
     value = ast.literal_eval(text) if text else default
     return (value,) * rank if isinstance(value, int) else value
-
-
-_PRODUCTS = {
-    "mm": 0,
-    "bmm": 0,
-    "mv": 0,
-    "dot": 0,
-    "matmul": 0,
-    "addmm": 1,
-    "baddbmm": 1,
-    "addmv": 1,
-}
-"""Products of matrices, and which argument is the first factor."""
-_FORMULAS: dict[str, Callable[[Inputs], int]] = {
-    **{name: _product(first) for name, first in _PRODUCTS.items()},
-    **{f"conv{rank}d": _conv(rank) for rank in (1, 2, 3)},
-    **dict.fromkeys(("add", "mul", *_ONE_EACH), _elements),
-}

@@ -20,6 +20,7 @@ from numpy import ndarray
 from ag_visual.core.tensor import Tensor
 from ag_visual.dispatch import table
 from ag_visual.dispatch.codegen.source import defined
+from ag_visual.dispatch.rules import OPERATED
 from ag_visual.events import instrument
 from ag_visual.events.clock import perf_counter_ns
 from ag_visual.events.spans import MODULE, OP, label
@@ -245,12 +246,12 @@ _Named = Iterator[tuple[FunctionType, str, _Kind]]
 def _functions() -> _Named:
     """Every function that is an op by torch's names, or makes tensors: (function, name, kind)."""
     for record in table.ops.values():
-        name = names.op_name(record.name, record.public_name)
+        name = names.name_of(record.name)
         yield from _plain(record.call, name)
         if record.inplace:
             yield from _plain(record.write, f"{name}_")
     for key, body in table.composites.items():
-        for function, name, _ in _plain(body, names.aten_of(key)):
+        for function, name, _ in _plain(body, names.name_of(key)):
             yield function, name, _Kind.SILENT if key in names.SILENT else _Kind.COMPOSITE
     for key, aten in names.METHODS.items():
         found = getattr(Tensor, key)
@@ -260,8 +261,7 @@ def _functions() -> _Named:
             call = vars(Tensor).get(f"__{prefix}{sign}__")
             # Others call what has a span itself.
             if isinstance(call, FunctionType) and "finish" in call.__globals__:
-                aten = names.op_name(key, key)
-                yield from _plain(call, f"{aten}_" if prefix == "i" else aten)
+                yield from _plain(call, f"{names.name_of(key) or key}{'_' * (prefix == 'i')}")
     for key in names.FUNCTIONS:
         yield from _plain(table.functions.get(key), key)
     for key in names.OF_DATA:
@@ -289,9 +289,7 @@ class TimedNamespace:
         if name in table.composites:
             found: Callable[..., Any] = functools.partial(table.composites[name], self)
         else:
-            record = table.ops.get(name)
-            aten = names.op_name(name, name if record is None else record.public_name)
-            found = _timed(getattr(self._raw, name), aten)
+            found = _timed(getattr(self._raw, name), names.name_of(name) or name)
         setattr(self, name, found)
         return found
 
@@ -317,8 +315,8 @@ def _timed(run: Callable[..., Any], name: str) -> Callable[..., Any]:
 def _operate(sign: str, key: str) -> Callable[..., Any]:
     """A Python operator of a rule: a span where it is one of arrays."""
     run = getattr(operator, sign)
-    timed = _timed(run, names.aten_of(key) or key)
-    number = label(f"aten::{names.aten_of(key) or key}", OP)
+    timed = _timed(run, names.name_of(key) or key)
+    number = label(f"aten::{names.name_of(key) or key}", OP)
 
     def operate(left: Any, *right: Any) -> Any:
         if type(left) is not ndarray and not any(isinstance(x, ndarray) for x in (left, *right)):
@@ -336,16 +334,7 @@ def _operate(sign: str, key: str) -> Callable[..., Any]:
 
 
 _OPERATORS = {
-    f"operate_{sign}": _operate(sign, key)
-    for sign, key in {
-        "mul": "mul",
-        "add": "add",
-        "sub": "sub",
-        "truediv": "true_divide",
-        "pow": "pow",
-        "matmul": "matmul",
-        "neg": "neg",
-    }.items()
+    f"operate_{sign}": _operate(sign, table.operators[sign]) for sign in OPERATED.values()
 }
 
 

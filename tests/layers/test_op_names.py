@@ -30,7 +30,7 @@ DECLARE = ("ops/",)
 """Where ops are declared, and groups of them in loops."""
 BELOW = ("arrays/",)
 """Where names are NumPy's: nothing there knows of ops."""
-LATER = ("profiler/", "bridge/")
+LATER = ("bridge/",)
 """Where names are those of PyTorch's own ops, as its profiler and its dispatcher write them."""
 
 

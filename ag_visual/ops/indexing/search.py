@@ -20,7 +20,7 @@ from ag_visual.dispatch import vmap
 from ag_visual.dispatch.dims import wrap
 from ag_visual.dispatch.dtype_errors import not_implemented
 from ag_visual.dispatch.families import not_differentiable
-from ag_visual.dispatch.record import ErrorSample, Sample
+from ag_visual.dispatch.record import UNSEEN, ErrorSample, Sample
 from ag_visual.dispatch.table import composite, function, op
 from ag_visual.ops.reduction.along_dim import all_dims
 from ag_visual.ops.tensor.creation import scalar_tensor
@@ -307,6 +307,7 @@ def _distinct(name: str, kernel, node: str, theirs: str, samples, **options) -> 
         node=node,
         public=False,
         public_name="unique",
+        profiled=theirs,
         batch=vmap.data_dependent,
         real_only=True,
         out=False,
@@ -360,7 +361,7 @@ def _asked(found, return_inverse: bool, return_counts: bool):
     return tuple(results) if len(results) > 1 else results[0]
 
 
-@composite("unique")
+@composite("unique", profiled=UNSEEN)
 def _unique_of(
     F,
     self,

@@ -212,6 +212,7 @@ _addition(
     strides=True,
     doc="beta * self + alpha * (mat1 @ mat2).",
     autocast="lower",
+    flops="product 1",
 )
 _addition(
     "addmv",
@@ -224,6 +225,7 @@ _addition(
     doc="beta * self + alpha * (mat @ vec).",
     inplace_function=True,
     autocast="cuda lower",
+    flops="product 1",
 )
 _addition(
     "baddbmm",
@@ -237,6 +239,7 @@ _addition(
     ((2, 3, 2), (3, 1), (2, 3, 4), (2, 4, 2)),
     doc="beta * self + alpha * (batch1 @ batch2), batch by batch.",
     autocast="lower",
+    flops="product 1",
 )
 _addition(
     "addbmm",

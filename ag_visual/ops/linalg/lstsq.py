@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from ag_visual.core.tensor import Tensor
-from ag_visual.dispatch.record import ErrorSample, Sample
+from ag_visual.dispatch.record import UNSEEN, ErrorSample, Sample
 from ag_visual.dispatch.table import composite, functions, op
 from ag_visual.dispatch.vmap import Batch, leading
 from ag_visual.ops.linalg.checks import (
@@ -348,7 +348,7 @@ def _basis(F, A, q: int, niter: int):
     return found
 
 
-@composite("svd_lowrank", method=False)
+@composite("svd_lowrank", method=False, profiled=UNSEEN)
 def svd_lowrank(F, A, q: int = 6, niter: int = 2, M=None):
     """U, S and V of the best approximation of A (of A - M) of rank q, nearly.
 
@@ -366,7 +366,7 @@ def svd_lowrank(F, A, q: int = 6, niter: int = 2, M=None):
     return (v, s, u) if wide else (u, s, v)
 
 
-@composite("pca_lowrank", method=False)
+@composite("pca_lowrank", method=False, profiled=UNSEEN)
 def pca_lowrank(F, A, q=None, center: bool = True, niter: int = 2):
     """U, S and V of a principal component analysis: `svd_lowrank` of A less its column means.
 

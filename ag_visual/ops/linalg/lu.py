@@ -229,7 +229,7 @@ def linalg_lu_factor(F, A, *, pivot: bool = True):
     return _Factors(packed, pivots)
 
 
-@composite("lu", out="casts")
+@composite("lu", out="casts", profiled="_lu_with_info")
 def lu(F, self, pivot: bool = True, get_infos: bool = False):
     """`linalg.lu_factor_ex`, which replaces it: (LU, pivots) and, if asked, the error numbers."""
     packed, pivots, info = F.linalg_lu_factor_ex(self, pivot=pivot)

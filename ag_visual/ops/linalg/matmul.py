@@ -67,7 +67,7 @@ def _batched(F, tensor1, tensor2):
     return F.unsafe_view(F.bmm(left, right), shape)
 
 
-@composite("matmul", out=True, symbol="@", autocast="lower", operands=True)
+@composite("matmul", out=True, symbol="@", autocast="lower", operands=True, flops="product")
 def _matmul(F, self, other):
     """The product of vectors, matrices or (broadcasting) batches of matrices.
 

@@ -226,6 +226,7 @@ op(
     autocast="lower",
     **_IN_FLOAT32,
     operands=True,
+    flops="product",
 )
 
 
@@ -272,6 +273,7 @@ op(
     autocast="lower",
     **_IN_FLOAT32,
     operands=True,
+    flops="product",
 )
 
 
@@ -328,6 +330,7 @@ op(
     autocast="cuda lower",
     **_IN_FLOAT32,
     operands=True,
+    flops="product",
 )
 
 
@@ -415,6 +418,7 @@ op(
     doc="The sum of products of two vectors (nothing is conjugated).",
     symbol="@",
     autocast="cuda widest",
+    flops="product",
 )
 
 

@@ -85,6 +85,7 @@ unary(
     **EXACT,
     zero_preserving=True,
     functional_inplace="flag function",
+    flops="elements",
 )
 unary(
     "threshold",

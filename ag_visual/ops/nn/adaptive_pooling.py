@@ -12,7 +12,7 @@ from ag_visual.arrays import backend as backends
 from ag_visual.arrays.kernels import pool, windows
 from ag_visual.core.level import all_values, drawn
 from ag_visual.dispatch.dtype_errors import not_implemented
-from ag_visual.dispatch.record import LINEAR, ErrorSample, Sample
+from ag_visual.dispatch.record import LINEAR, UNSEEN, ErrorSample, Sample
 from ag_visual.dispatch.rules import calls
 from ag_visual.dispatch.table import composite, op
 from ag_visual.dispatch.vmap import Batch, folded
@@ -313,8 +313,11 @@ def _declare(rank: int) -> None:
     casts = "cpu float32" if rank == 3 else ""
     composite(adaptive_name, method=False, spaces=spaces, autocast=casts)(adaptive)
     casts = "cpu float32"
-    composite(unpool_name, method=False, spaces="nn.functional", autocast=casts)(unpool)
-    composite(lp_name, method=False, spaces="nn.functional")(lp_pool)
+    profiled = UNSEEN if rank == 1 else ""
+    composite(unpool_name, method=False, spaces="nn.functional", autocast=casts, profiled=profiled)(
+        unpool
+    )
+    composite(lp_name, method=False, spaces="nn.functional", profiled=UNSEEN)(lp_pool)
 
 
 def _unpooled_size(shape: Ints, kernel: Ints, stride: Ints, padding: Ints, output_size) -> Ints:

@@ -345,7 +345,7 @@ def _declare(rank: int) -> None:
     )
     transpose.__doc__ = f"The gradient of conv{rank}d for its input: weights (C, O / groups, k...)."
     public: dict[str, Any] = {"method": False, "spaces": "torch nn.functional", "autocast": "lower"}
-    composite(f"conv{rank}d", operands=True, **public)(conv)
+    composite(f"conv{rank}d", operands=True, flops="convolution", **public)(conv)
     composite(f"conv_transpose{rank}d", operands=True, **public)(transpose)
 
 

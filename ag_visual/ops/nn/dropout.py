@@ -91,7 +91,9 @@ def _declare_dropout(rank: int) -> None:
         return _noised(F, input, p, training, inplace, leading)
 
     body.__doc__ = f"Dropout of whole channels: of (N, C, ...) with {rank} spatial dimension(s)."
-    composite(f"dropout{rank}d", method=False, spaces="nn.functional")(body)
+    composite(f"dropout{rank}d", method=False, spaces="nn.functional", profiled="feature_dropout")(
+        body
+    )
 
 
 for _rank in (1, 2, 3):

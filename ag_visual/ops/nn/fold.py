@@ -7,7 +7,7 @@ import math
 from ag_visual.arrays.backend import of_namespace
 from ag_visual.dispatch.arguments import checked, kind_named
 from ag_visual.dispatch.families import structural
-from ag_visual.dispatch.record import ErrorSample, Sample
+from ag_visual.dispatch.record import OWN, ErrorSample, Sample
 from ag_visual.dispatch.rules import calls
 from ag_visual.dispatch.table import composite
 from ag_visual.dispatch.vmap import folded, leading
@@ -150,6 +150,7 @@ structural(
     vjp={"self": _im2col_rule},
     public=False,
     public_name="unfold",
+    profiled=OWN,
     oracle="ops.aten.im2col",
     node="Im2ColBackward0",
     batch=folded("self", least=4),
@@ -173,6 +174,7 @@ structural(
     vjp={"self": calls("im2col", "g", "kernel_size", "dilation", "padding", "stride")},
     public=False,
     public_name="fold",
+    profiled=OWN,
     oracle="ops.aten.col2im",
     node="Col2ImBackward0",
     batch=folded("self", least=3),
@@ -197,7 +199,7 @@ def _two(name: str, what: str, value) -> Ints:
     return (value, value) if isinstance(value, int) else value
 
 
-@composite("im2col_unfold", public=False, spaces="nn.functional.unfold")
+@composite("im2col_unfold", public=False, spaces="nn.functional.unfold", profiled="im2col")
 def unfold(F, input, kernel_size, dilation=1, padding=0, stride=1):
     """The sliding blocks of (N, C, H, W) as the columns of (N, C * kh * kw, blocks)."""
     return F.im2col(
@@ -209,7 +211,7 @@ def unfold(F, input, kernel_size, dilation=1, padding=0, stride=1):
     )
 
 
-@composite("fold", method=False, spaces="nn.functional")
+@composite("fold", method=False, spaces="nn.functional", profiled="col2im")
 def _fold(F, input, output_size, kernel_size, dilation=1, padding=0, stride=1):
     """Columns (N, C * kh * kw, blocks) added into images (N, C, *output_size)."""
     options = (

@@ -370,7 +370,7 @@ def _aligned(align_corners: bool | None) -> bool:
     return bool(align_corners)
 
 
-@composite("grid_sample", method=False, spaces="nn.functional")
+@composite("grid_sample", method=False, spaces="nn.functional", profiled="grid_sampler")
 def _grid_sample(
     F,
     input,
@@ -459,7 +459,7 @@ op(
 )
 
 
-@composite("affine_grid", method=False, spaces="nn.functional")
+@composite("affine_grid", method=False, spaces="nn.functional", profiled="affine_grid_generator")
 def _affine_grid(F, theta, size, align_corners: bool | None = None):
     """The grid on which grid_sample maps an image of `size` by the matrices theta.
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from ag_visual.arrays.kernels import channel_norm as channels, norm as kernels
 from ag_visual.dispatch import dtype_errors
-from ag_visual.dispatch.record import ErrorSample, Sample
+from ag_visual.dispatch.record import OWN, ErrorSample, Sample
 from ag_visual.dispatch.table import composite, op
 from ag_visual.dispatch.vmap import Batch
 from ag_visual.ops.nn.batch_norm import affine, bias_along, by_channel, per_channel
@@ -169,6 +169,7 @@ def _more_rows(batch: Batch):
 op(
     "native_group_norm",
     _groups,
+    profiled=OWN,
     vjp={("input", "weight", "bias"): _group_rule},
     jvp={"input": _group_along, "weight": _group_weight_along, "bias": _group_bias_along},
     outputs=("result0", "result1", "result2"),

@@ -7,7 +7,7 @@ from typing import Any
 
 from ag_visual import dtypes
 from ag_visual.dispatch.families import unary
-from ag_visual.dispatch.record import ONCE, ErrorSample
+from ag_visual.dispatch.record import ONCE, UNSEEN, ErrorSample
 from ag_visual.dispatch.table import composite
 from ag_visual.ops.nn.activation import backward_op, in_float32, no_curve, sampled
 
@@ -132,13 +132,13 @@ _shrink(
 )
 
 
-@composite("softsign", method=False, spaces="nn.functional")
+@composite("softsign", method=False, spaces="nn.functional", profiled=UNSEEN)
 def _softsign(F, input):
     """x / (1 + |x|)."""
     return input / (F.abs(input) + 1)
 
 
-@composite("tanhshrink", method=False, spaces="nn.functional")
+@composite("tanhshrink", method=False, spaces="nn.functional", profiled=UNSEEN)
 def _tanhshrink(F, input):
     """x - tanh(x)."""
     return input - F.tanh(input)

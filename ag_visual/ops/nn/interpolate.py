@@ -16,7 +16,7 @@ from ag_visual.arrays.kernels import resample as kernels
 from ag_visual.core.source import warn
 from ag_visual.dispatch.arguments import NUMBERS, kind_named
 from ag_visual.dispatch.dtype_errors import not_implemented
-from ag_visual.dispatch.record import LINEAR, ErrorSample, Sample
+from ag_visual.dispatch.record import LINEAR, OWN, UNSEEN, ErrorSample, Sample
 from ag_visual.dispatch.rules import calls, takes
 from ag_visual.dispatch.table import composite, op
 from ag_visual.dispatch.vmap import folded
@@ -104,6 +104,7 @@ def _declare(name: str, method: str, rank: int, aligns: bool) -> None:
         batch=folded("self"),
         public=False,
         public_name="interpolate",
+        profiled=OWN,
         oracle=f"ops.aten.{name}",
         node=f"{title}Backward0",
         samples=samples,
@@ -195,7 +196,7 @@ def _sizes(input, size, scale_factor, recompute) -> tuple[tuple[int, ...], tuple
     return sizes, none if recompute else ratios
 
 
-@composite("interpolate", method=False, spaces="nn.functional")
+@composite("interpolate", method=False, spaces="nn.functional", profiled=UNSEEN)
 def _interpolate(
     F,
     input,
@@ -257,7 +258,7 @@ def _old(name: str) -> None:
     warn(f"`nn.functional.{name}` is deprecated. Use `nn.functional.interpolate` instead.")
 
 
-@composite("upsample", method=False, spaces="nn.functional")
+@composite("upsample", method=False, spaces="nn.functional", profiled=UNSEEN)
 def _upsample(
     F, input, size=None, scale_factor=None, mode: str = "nearest", align_corners: bool | None = None
 ):
@@ -266,14 +267,14 @@ def _upsample(
     return F.interpolate(input, size, scale_factor, mode, align_corners)
 
 
-@composite("upsample_nearest", method=False, spaces="nn.functional")
+@composite("upsample_nearest", method=False, spaces="nn.functional", profiled=UNSEEN)
 def _upsample_nearest(F, input, size=None, scale_factor=None):
     """interpolate by the nearest element; warns."""
     _old("upsample_nearest")
     return F.interpolate(input, size, scale_factor, "nearest")
 
 
-@composite("upsample_bilinear", method=False, spaces="nn.functional")
+@composite("upsample_bilinear", method=False, spaces="nn.functional", profiled=UNSEEN)
 def _upsample_bilinear(F, input, size=None, scale_factor=None):
     """Bilinear interpolate with align_corners; warns."""
     _old("upsample_bilinear")

@@ -15,7 +15,7 @@ from ag_visual.arrays.kernels.rows import summed
 from ag_visual.core.tensor import Tensor
 from ag_visual.dispatch import dtype_errors
 from ag_visual.dispatch.arguments import Sizes, checked, kind_named
-from ag_visual.dispatch.record import ROWS, ErrorSample, Sample
+from ag_visual.dispatch.record import OWN, ROWS, UNSEEN, ErrorSample, Sample
 from ag_visual.dispatch.table import composite, op
 from ag_visual.dispatch.vmap_layers import normed_by_layer
 
@@ -134,6 +134,7 @@ def _layer_weight_along(F, t_weight, input, normalized_shape, eps: float):
 op(
     "native_layer_norm",
     _layer_norm,
+    profiled=OWN,
     vjp={("input", "weight", "bias"): _layer_rule},
     jvp={
         "input": _layer_along,
@@ -205,7 +206,7 @@ def _rms_norm(F, input, normalized_shape: Sizes, weight=None, eps: float | None 
     return result if weight is None else F.mul(result, weight)
 
 
-@composite("local_response_norm", method=False, spaces="nn.functional")
+@composite("local_response_norm", method=False, spaces="nn.functional", profiled=UNSEEN)
 def _local_response_norm(
     F, input, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0
 ):
@@ -233,7 +234,9 @@ def _local_response_norm(
     return F.div(input, F.pow(F.add(F.mul(means, alpha), k), beta))
 
 
-@composite("normalize", method=False, out="casts check_overlap", spaces="nn.functional")
+@composite(
+    "normalize", method=False, out="casts check_overlap", spaces="nn.functional", profiled=UNSEEN
+)
 def _normalize(F, input, p: float = 2.0, dim: int = 1, eps: float | Tensor = 1e-12):
     """x divided by its p-norm along `dim`, which is not taken below eps."""
     norm = F.clamp_min(F.norm(input, p, dim, True), eps)

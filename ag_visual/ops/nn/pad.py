@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ag_visual.dispatch.arguments import checked, kind_named
-from ag_visual.dispatch.record import ErrorSample, Sample
+from ag_visual.dispatch.record import OWN, ErrorSample, Sample
 from ag_visual.dispatch.table import composite, op
 from ag_visual.dispatch.vmap import constant, leading
 
@@ -53,6 +53,7 @@ def _normal_pad(self, pad, value) -> tuple[Any, Any]:
 op(
     "constant_pad_nd",
     _constant_pad,
+    profiled=OWN,
     public_name="pad",
     oracle="constant_pad_nd",
     vjp={"self": lambda F, g, pad: F.constant_pad_nd(g, tuple(-p for p in pad), 0)},

@@ -11,7 +11,7 @@ from typing import Any
 
 from ag_visual.arrays.kernels import average, pool
 from ag_visual.arrays.kernels.rows import weighted_sums
-from ag_visual.dispatch.record import LINEAR, ErrorSample, Sample
+from ag_visual.dispatch.record import LINEAR, OWN, ErrorSample, Sample
 from ag_visual.dispatch.rules import calls
 from ag_visual.dispatch.table import composite, op
 from ag_visual.dispatch.vmap import folded
@@ -216,6 +216,7 @@ def _declare_ops(rank: int) -> None:
         differentiable=(0,),
         node=f"MaxPool{rank}DWithIndicesBackward0",
         public_name=f"max_pool{rank}d",
+        profiled=OWN,
         oracle=f"_C._nn.max_pool{rank}d_with_indices",
         also_saves=("self", "padding", "ceil_mode"),
         fused=("self",),

@@ -10,7 +10,7 @@ from ag_visual.arrays.kernels import activation as kernels
 from ag_visual.arrays.kernels.order import copied, empty_as
 from ag_visual.dispatch import vmap
 from ag_visual.dispatch.families import unary
-from ag_visual.dispatch.record import ELEMENTWISE, FLOAT, LINEAR, ONCE, ROWS, Sample
+from ag_visual.dispatch.record import ELEMENTWISE, FLOAT, LINEAR, ONCE, OWN, ROWS, Sample
 from ag_visual.dispatch.rules import inlined
 from ag_visual.dispatch.table import composite, op
 from ag_visual.ops.nn.activation import (
@@ -72,6 +72,7 @@ unary(
     symbol="σ",
     rounding=ONCE,
     foreach="unary",
+    flops="elements",
 )
 
 
@@ -89,6 +90,7 @@ unary(
     rounding=ONCE,
     zero_preserving=True,
     foreach="unary",
+    flops="elements",
 )
 
 
@@ -114,6 +116,7 @@ def _log_sigmoid_curve(F, g, grad_output, self):
 op(
     "log_sigmoid_forward",
     _log_sigmoid,
+    profiled=OWN,
     vjp={"self": lambda F, g, self, buffer: F.log_sigmoid_backward(g, self, buffer)},
     outputs=("output", "buffer"),
     differentiable=(0,),
@@ -153,7 +156,7 @@ def _with_buffer(grad, x) -> Sample:
     return Sample((grad, x, numpy.exp(-numpy.abs(x))))
 
 
-@composite("logsigmoid", method=False, out=True, spaces="nn.functional")
+@composite("logsigmoid", method=False, out=True, spaces="nn.functional", profiled="log_sigmoid")
 def _logsigmoid(F, input):
     """log(1 / (1 + exp(-x)))."""
     return F.log_sigmoid_forward(input)[0]

@@ -7,7 +7,7 @@ from ag_visual.core.source import warn
 from ag_visual.dispatch.arguments import DType
 from ag_visual.dispatch.dims import wrap
 from ag_visual.dispatch.dtype_errors import not_implemented
-from ag_visual.dispatch.record import ELEMENTWISE, LINEAR, ROWS, Sample
+from ag_visual.dispatch.record import ELEMENTWISE, LINEAR, ROWS, UNSEEN, Sample
 from ag_visual.dispatch.table import composite, op
 from ag_visual.ops.reduction.along_dim import dim_errors, dim_samples
 
@@ -153,7 +153,9 @@ def _declare(name: str, what: str) -> None:
     casts = "cuda result"
     composite(name, out=True, doc=doc, spaces="torch special", autocast=casts)(body)
     spaces = f"nn.functional.{name}"
-    declare = composite(f"{name}_layer", public=False, doc=doc, spaces=spaces, autocast=casts)
+    declare = composite(
+        f"{name}_layer", public=False, profiled=name, doc=doc, spaces=spaces, autocast=casts
+    )
     function = declare(layer)
     function.__name__ = function.__qualname__ = name
 
@@ -162,7 +164,7 @@ _declare("softmax", "exp(x) / sum(exp(x))")
 _declare("log_softmax", "log(softmax(x))")
 
 
-@composite("softmin", method=False, spaces="nn.functional")
+@composite("softmin", method=False, spaces="nn.functional", profiled=UNSEEN)
 def _softmin(F, input, dim: int | None = None, _stacklevel: int = 3, dtype: DType | None = None):
     """softmax of -x."""
     return F.softmax(-input, _chosen("softmin", input, dim), dtype)

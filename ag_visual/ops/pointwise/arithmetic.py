@@ -127,6 +127,7 @@ add = op(
     doc="self + alpha * other, elementwise.",
     symbol="+",
     foreach="binary tensor alpha",
+    flops="elements",
 )
 sub = op(
     "sub",
@@ -147,6 +148,7 @@ sub = op(
     symbol="−",
     foreach="binary alpha",
     aliases=("subtract",),
+    flops="elements",
 )
 
 
@@ -213,6 +215,7 @@ mul = binary(
     vmap_inplace="inplace arithmetic",
     foreach="binary tensor",
     aliases=("multiply",),
+    flops="elements",
 )
 true_divide = binary(
     "true_divide",
@@ -228,6 +231,7 @@ true_divide = binary(
     formula=lambda self, other: self / other,
     symbol="/",
     vmap_inplace="inplace arithmetic",
+    flops="elements",
 )
 
 _ROUNDING = {"floor": "floor_divide", "trunc": "trunc_divide"}
@@ -409,6 +413,7 @@ neg = unary(
     foreach="unary",
     aliases=("negative",),
     symbol="−",
+    flops="elements",
 )
 
 

@@ -18,6 +18,7 @@ unary(
     autocast="cuda float32",
     foreach="unary",
     symbol="e^",
+    flops="elements",
 )
 unary(
     "exp2",
@@ -47,6 +48,7 @@ unary(
     symbol="ln",
     autocast="cuda float32",
     foreach="unary",
+    flops="elements",
 )
 unary(
     "log2",
@@ -88,6 +90,7 @@ unary(
     zero_preserving=True,
     foreach="unary",
     symbol="√",
+    flops="elements",
 )
 unary(
     "rsqrt",
@@ -100,6 +103,7 @@ unary(
     autocast="cuda float32",
     foreach="unary",
     symbol="1/√",
+    flops="elements",
 )
 
 
@@ -118,6 +122,7 @@ unary(
     autocast="cuda float32",
     foreach="unary",
     symbol="1/",
+    flops="elements",
 )
 
 
@@ -221,12 +226,14 @@ unary(
     doc="The sine of x in radians, elementwise.",
     zero_preserving=True,
     foreach="unary",
+    flops="elements",
 )
 unary(
     "cos",
     lambda F, self: -F.sin(self),
     doc="The cosine of x in radians, elementwise.",
     foreach="unary",
+    flops="elements",
 )
 unary(
     "tan",

@@ -45,6 +45,7 @@ def _extremum(name: str, *rules: Callable[..., Any]) -> None:
         inplace=False,
         samples=pair_samples(),
         real_only=True,
+        flops="elements",
         foreach=f"binary number:clamp_{'min' if name == 'maximum' else 'max'}",
         doc=f"The {'larger' if name == 'maximum' else 'smaller'} of two elements, NaN if one is. "
         "Ties share the gradient.",

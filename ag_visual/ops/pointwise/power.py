@@ -206,7 +206,11 @@ elementwise(
 
 
 @composite(
-    out="casts check_overlap broadcasts", autocast="cuda float32", foreach="binary", symbol="^"
+    out="casts check_overlap broadcasts",
+    autocast="cuda float32",
+    foreach="binary",
+    symbol="^",
+    flops="elements",
 )
 def pow(F, self, exponent):
     """self to the power of exponent, elementwise; either may be a number."""

@@ -82,6 +82,7 @@ unary(
     foreach="unary",
     aliases=("absolute",),
     symbol="|",
+    flops="elements",
 )
 del spaces["torch"]["absolute_"]  # in torch a method alone
 unary(

@@ -84,7 +84,7 @@ op(
 )
 
 
-@composite("sum", out="casts", autocast="cuda result", symbol="∑")
+@composite("sum", out="casts", autocast="cuda result", symbol="∑", flops="reduction")
 def _sum(
     F, self, dim: SomeDims | None = None, keepdim: bool = False, *, dtype: DType | None = None
 ):
@@ -150,7 +150,7 @@ op(
 )
 
 
-@composite("mean", out="casts")
+@composite("mean", out="casts", flops="reduction")
 def _mean(
     F, self, dim: SomeDims | None = None, keepdim: bool = False, *, dtype: DType | None = None
 ):

@@ -9,7 +9,7 @@ import numpy
 
 from ag_visual.core.tensor import Tensor
 from ag_visual.dispatch.arguments import DType, SomeDims, wrong_type
-from ag_visual.dispatch.record import ELEMENTWISE, Sample
+from ag_visual.dispatch.record import ELEMENTWISE, UNSEEN, Sample
 from ag_visual.dispatch.table import composite, op
 from ag_visual.ops.linalg.checks import array_of, check_kind
 from ag_visual.ops.reduction.along_dim import Dims, all_dims, axes, cast, narrow, spread, wide
@@ -86,7 +86,7 @@ op(
 )
 
 
-@composite("norm", out=True, autocast="cuda result")
+@composite("norm", out=True, autocast="cuda result", profiled=UNSEEN)
 def _norm(
     F, self, p="fro", dim: SomeDims | None = None, keepdim: bool = False, dtype: DType | None = None
 ):

@@ -59,6 +59,7 @@ structural(
     doc="The same numbers in another dtype.",
     vjp={"self": lambda g: g},  # the edge casts back
     public=False,
+    profiled="to",
     node="ToCopyBackward0",
     batch=elementwise,
     samples=lambda make: [Sample((make((2, 3)), numpy.dtype(numpy.float64)))],
@@ -309,6 +310,7 @@ structural(
     vjp={"self": lambda F, g: F.conj(g)},
     public=False,
     public_name="conj",
+    profiled="_conj",
     node="ConjBackward0",
     batch=elementwise,
     samples=_complex_samples,
@@ -330,7 +332,7 @@ structural(
 )
 
 
-@composite("conj", symbol="‾")
+@composite("conj", symbol="‾", profiled="_conj")
 def _conj(F, self):
     """The complex conjugate, elementwise; a real tensor is its own.
 

@@ -10,7 +10,7 @@ from ag_visual.core.tensor import Tensor
 from ag_visual.dispatch.arguments import checked, kind_named
 from ag_visual.dispatch.dims import sizes_of, wrap
 from ag_visual.dispatch.families import view_op
-from ag_visual.dispatch.record import ErrorSample, Sample
+from ag_visual.dispatch.record import UNSEEN, ErrorSample, Sample
 from ag_visual.dispatch.table import composite, function
 from ag_visual.dispatch.vmap import leading
 
@@ -145,7 +145,7 @@ view_op(
 )
 
 
-@composite("split")
+@composite("split", profiled=UNSEEN)
 def _split(F, self, split_size, dim: int = 0):
     """Parts of a dimension, as views: of one size (the last may be smaller) or of given sizes."""
     if not isinstance(split_size, (int, Tensor)):  # one of NumPy's ints is refused, as in torch

@@ -9,6 +9,7 @@ from typing import Any
 from ag_visual.core.level import anywhere
 from ag_visual.core.source import warn
 from ag_visual.core.tensor import Tensor
+from ag_visual.dispatch.record import UNSEEN
 from ag_visual.dispatch.table import composite
 from ag_visual.ops.nn.loss.pointwise import reduced, reduction_of, weighted
 from ag_visual.promotion import promote_types
@@ -62,7 +63,7 @@ def _poisson_nll_loss(
     return reduced(F, loss, reduction_of(reduction, size_average, reduce))
 
 
-@composite("gaussian_nll_loss", method=False, spaces="nn.functional")
+@composite("gaussian_nll_loss", method=False, spaces="nn.functional", profiled=UNSEEN)
 def _gaussian_nll_loss(
     F,
     input,
@@ -179,7 +180,7 @@ def _cosine_embedding_loss(
     return reduced(F, loss, reduction_of(reduction, size_average, reduce))
 
 
-@composite("multilabel_soft_margin_loss", method=False, spaces="nn.functional")
+@composite("multilabel_soft_margin_loss", method=False, spaces="nn.functional", profiled=UNSEEN)
 def _multilabel_soft_margin_loss(
     F, input, target, weight=None, size_average=None, reduce=None, reduction: str = "mean"
 ):

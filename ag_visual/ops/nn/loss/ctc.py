@@ -10,7 +10,7 @@ from ag_visual import dtypes
 from ag_visual.arrays.kernels import ctc as kernels
 from ag_visual.dispatch.dtype_errors import not_implemented
 from ag_visual.dispatch.families import not_differentiable
-from ag_visual.dispatch.record import ErrorSample, Sample
+from ag_visual.dispatch.record import OWN, ErrorSample, Sample
 from ag_visual.dispatch.table import composite, op
 from ag_visual.dispatch.vmap_layers import aligned
 from ag_visual.ops.nn.loss.pointwise import MEAN, SUM, reduction_of
@@ -115,6 +115,7 @@ def _given(make) -> tuple[Any, ...]:
 op(
     "_ctc_loss",
     _ctc,
+    profiled=OWN,
     vjp={"log_probs": _rule},
     inputs=("log_probs", "targets"),
     outputs=("result0", "result1"),

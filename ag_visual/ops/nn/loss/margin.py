@@ -12,7 +12,7 @@ from ag_visual import dtypes
 from ag_visual.arrays.kernels.activation import softplus
 from ag_visual.core.level import all_values
 from ag_visual.dispatch import dtype_errors, vmap
-from ag_visual.dispatch.record import ErrorSample, Sample
+from ag_visual.dispatch.record import UNSEEN, ErrorSample, Sample
 from ag_visual.dispatch.rules import calls
 from ag_visual.dispatch.table import composite, op, raw
 from ag_visual.dispatch.vmap import Batch
@@ -390,7 +390,9 @@ def _triplets(F, distance, anchor, positive, negative, margin: float, swap: bool
     return reduced(F, F.clamp_min(margin + near - far, 0), number)
 
 
-@composite("triplet_margin_with_distance_loss", method=False, spaces="nn.functional")
+@composite(
+    "triplet_margin_with_distance_loss", method=False, spaces="nn.functional", profiled=UNSEEN
+)
 def _triplet_margin_with_distance_loss(
     F,
     anchor,
@@ -418,7 +420,7 @@ def _triplet_margin_with_distance_loss(
 # Of a linear layer's outputs ----------------------------------------------------------------------
 
 
-@composite("linear_cross_entropy", method=False, spaces="nn.functional")
+@composite("linear_cross_entropy", method=False, spaces="nn.functional", profiled=UNSEEN)
 def _linear_cross_entropy(
     F,
     input,

@@ -9,7 +9,7 @@ from ag_visual.arrays.kernels import loss as kernels
 from ag_visual.dispatch import dtype_errors
 from ag_visual.dispatch.codegen.joined import joined
 from ag_visual.dispatch.families import zeros
-from ag_visual.dispatch.record import LINEAR, ROWS, ErrorSample, Sample
+from ag_visual.dispatch.record import LINEAR, OWN, ROWS, ErrorSample, Sample
 from ag_visual.dispatch.rules import calls
 from ag_visual.dispatch.table import composite, op, ops
 from ag_visual.dispatch.vmap_layers import picked_classes, picked_classes_back
@@ -104,6 +104,7 @@ def _nll_ops(name: str, title: str, shapes) -> None:
         public=False,
         node=f"{title}Backward0",
         public_name="nll_loss",
+        profiled=OWN,
         dtype_check=lambda self, weight: dtype_errors.scalar_type(self, weight),
         oracle=f"_C._nn.{name}",
         samples=_nll_samples(shapes),
@@ -163,7 +164,9 @@ def _nll_of(F, input, target, weight, reduction: int, ignore_index: int):
     return F.reshape(result, (rows, *rest)) if reduction == NONE else result
 
 
-@composite("nll_loss", method=False, spaces="nn.functional", autocast="float32")
+@composite(
+    "nll_loss", method=False, spaces="nn.functional", autocast="float32", profiled="nll_loss_nd"
+)
 def _nll_loss(
     F,
     input,
@@ -262,7 +265,13 @@ def _cross_entropy_probabilities(F, input, target, weight, reduction: int, smoot
     return total / (math.prod(input.shape) / input.shape[dim] if 0 not in input.shape else 0.0)
 
 
-@composite("cross_entropy", method=False, spaces="nn.functional", autocast="float32")
+@composite(
+    "cross_entropy",
+    method=False,
+    spaces="nn.functional",
+    autocast="float32",
+    profiled="cross_entropy_loss",
+)
 def _cross_entropy(
     F,
     input,
