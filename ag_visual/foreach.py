@@ -111,7 +111,12 @@ def _of_lists(name: str, written: bool) -> Callable[..., Any]:
         lists = (_paired(tensors, each) for each in (tensors1, weight))
         return [one(t, end, w) for t, end, w in zip(tensors, *lists, strict=True)]
 
-    made = {"unary": unary, "binary": binary, "ternary": ternary, "lerp": lerp}
+    made: dict[str, Callable[..., Any]] = {
+        "unary": unary,
+        "binary": binary,
+        "ternary": ternary,
+        "lerp": lerp,
+    }
     return made[kind]
 
 

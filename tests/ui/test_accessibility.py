@@ -224,7 +224,7 @@ def test_a_profile_on_a_page_passes_axe_and_goes_by_keys(
         page.keyboard.press("g")
         expect(page.get_by_role("button", name="Lines")).to_have_attribute("aria-pressed", "true")
         page.get_by_label("File: Compare…").set_input_files(tmp_path / "run.agprof")
-        expect(page.get_by_role("table", name="Differences by name")).to_be_visible()
+        expect(page.get_by_role("table", name="Differences by line")).to_be_visible()
         seen[f"{scheme}, compared"] = faults(page, "#here")
         page.keyboard.press("?")
         expect(page.get_by_role("dialog", name="Keys")).to_be_visible()

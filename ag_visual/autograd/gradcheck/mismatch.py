@@ -81,7 +81,7 @@ def worst(found: Mismatch) -> list[tuple[str, str, str, str]]:
     difference = numpy.abs(analytical - numerical)
     height = numpy.where(numpy.isnan(difference), numpy.inf, difference)
     order = numpy.argsort(-height, axis=None, kind="stable")
-    places = [numpy.unravel_index(number, wrong.shape) for number in order]
+    places = [numpy.unravel_index(flat, wrong.shape) for flat in order]
     return [
         (
             entry(found, int(row), int(column)),
