@@ -79,7 +79,7 @@ def _first(name: str, kind: Any) -> Callable[..., Any] | None:
     try:
         from ag_visual.arrays.kernels import compiled
 
-        return compiled.function(name, kind, lambda folder: _tell(name, kind, folder))
+        return compiled.function(name, kind, lambda folder: _report(name, kind, folder))
     except Exception as problem:
         _warn(
             "%s of %s is left to NumPy: Numba failed with %s: %s. Without this line: "
@@ -90,12 +90,12 @@ def _first(name: str, kind: Any) -> Callable[..., Any] | None:
 
 
 def _warn(text: str, *values: Any) -> None:
-    import logging  # by those alone who have something to tell
+    import logging  # by those alone who have something to report
 
     logging.getLogger("ag_visual.fast").warning(text, *values)
 
 
-def _tell(name: str, kind: Any, folder: str | None) -> None:
+def _report(name: str, kind: Any, folder: str | None) -> None:
     kept = f"kept in {folder}" if folder else "anew in each program: no folder may be written"
     _warn("Numba compiles %s of %s, which takes some seconds; %s", name, kind, kept)
 

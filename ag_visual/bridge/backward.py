@@ -79,7 +79,7 @@ class Backward:
             "log",
             "over",
         ),
-        *("modeless", "needed", "parent", "put", "retain", "runs", "starts", "thread", "total"),
+        *("modeless", "needed", "parent", "put", "retain", "runs", "root_edges", "thread", "total"),
     )
 
     def __init__(
@@ -99,7 +99,7 @@ class Backward:
         self.thread = get_ident()
         self.total = len(functions)
         self.parent = parent
-        self.starts = [(node, 0) for node in roots]
+        self.root_edges = [(node, 0) for node in roots]
         self.functions = functions
         self.call_site = call_site
         self.retain = retain
@@ -126,11 +126,11 @@ class Backward:
     @property
     def roots(self) -> tuple[TorchNode, ...]:
         """The nodes that it begins with."""
-        return tuple(node for node, _ in self.starts)
+        return tuple(node for node, _ in self.root_edges)
 
     def results(self) -> list[Any]:
         """The arrays of the tensors that it was called of, where they are at hand."""
-        return [node.result() for node, _ in self.starts]
+        return [node.result() for node, _ in self.root_edges]
 
     @property
     def counts(self) -> dict[TorchNode, Any]:
@@ -229,7 +229,7 @@ class Backward:
                     node.freed = call_site
         self.unhook(call_site if whole else None)
         self.functions = {}
-        self.starts = []
+        self.root_edges = []
 
     def _came_to_its_end(self, node: TorchNode) -> bool:
         """Whether it was not the last node that failed, but what came after, as far as one sees."""

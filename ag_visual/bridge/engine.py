@@ -500,7 +500,7 @@ class Watcher:
         sink = instrument.sink
         if sink is not None:
             code, lasti = task.call_site or (None, 0)
-            seqs = tuple([node.seq for node, _ in task.starts])
+            seqs = tuple([node.seq for node, _ in task.root_edges])
             begun = (task.thread, task.id, code, lasti, seqs, task.total, task.retain)
             sink.emit((BEGIN, perf_counter_ns(), *begun))
             task.emit_from_now_on(sink)

@@ -7,8 +7,8 @@ from typing import Any
 
 import torch
 
-from ag_visual.bridge.node import Cut
-from ag_visual.core import left, source
+from ag_visual.bridge.node import Break
+from ag_visual.core import detach_sites, source
 from ag_visual.core.diagnosis.variable_names import scopes_of, tensors_in
 from ag_visual.events.memory import CallSite
 from ag_visual.observe.diagnose.explain import (
@@ -36,7 +36,7 @@ class Origins:
 
     def note(self, tensor: Any, kind: str, call_site: CallSite, of: Any) -> None:
         """A tensor left the graph of another one."""
-        left.note(call_site)
+        detach_sites.note(call_site)
         key = id(tensor)
         ref = weakref.ref(tensor, lambda ref: self._forget(key, ref))
         self.found[key] = ref, kind, call_site, weakref.ref(of), bool(of.is_leaf)
@@ -53,16 +53,16 @@ class Origins:
             return None
         return found[1], source.resolve_call_site(found[2])
 
-    def cuts(self, args: Any) -> list[Cut]:
+    def breaks(self, args: Any) -> list[Break]:
         """Which arguments of an operation left another graph before they came here."""
-        cuts: list[Cut] = []
+        breaks: list[Break] = []
         for at, given in enumerate(args):
             for each in given if isinstance(given, (tuple, list)) else (given,):
                 found = self.found.get(id(each))
                 tensor = None if found is None else found[0]()
                 if found is not None and tensor is each and not tensor.requires_grad:
-                    cuts.append((at, *found[1:]))
-        return cuts
+                    breaks.append((at, *found[1:]))
+        return breaks
 
 
 def explain(watcher: Any, x: Any, loss: Any, frame: Any) -> Explanation:

@@ -20,7 +20,7 @@ from torch._C._autograd import _get_sequence_nr
 from torch.overrides import TorchFunctionMode
 
 from ag_visual.bridge.arrays import Memory, array_of, memory_of
-from ag_visual.bridge.node import CUTS, remember_hook
+from ag_visual.bridge.node import BREAKS, remember_hook
 from ag_visual.bridge.releases import TELLS
 from ag_visual.bridge.saved import KEY
 from ag_visual.core import source
@@ -123,7 +123,7 @@ class Forward(TorchFunctionMode):
                     what = result.shape, result.dtype
                     metadata[KEY] = (code, lasti, when, thread, before, unpacked, *what)
                     if self.left:
-                        self._cut(metadata, func, args)
+                        self._note_breaks(metadata, func, args)
                     pending = self.pending
                     pending.append(ref(result))
                     if len(pending) > MOST_PENDING:
@@ -148,11 +148,11 @@ class Forward(TorchFunctionMode):
         self.pending = []
         self.__class__ = _Stopped
 
-    def _cut(self, metadata: Any, func: Any, args: Any) -> None:
+    def _note_breaks(self, metadata: Any, func: Any, args: Any) -> None:
         """Remember which arguments of an operation have left another graph."""
-        cuts = [] if self.watcher is None else self.watcher.origins.cuts(args)
-        if cuts:
-            metadata[CUTS] = getattr(func, "__name__", ""), cuts
+        breaks = [] if self.watcher is None else self.watcher.origins.breaks(args)
+        if breaks:
+            metadata[BREAKS] = getattr(func, "__name__", ""), breaks
 
     def _failed(self, error: Exception) -> None:
         if self.watcher is not None:
@@ -179,7 +179,7 @@ class Forward(TorchFunctionMode):
                 call_site = call_site or source.call_site_of(frame)
                 self.born(each, function, call_site, before)
                 if self.left:
-                    self._cut(function.metadata, func, args)
+                    self._note_breaks(function.metadata, func, args)
             elif not each.requires_grad:
                 self._left(each, frame, func, args)
 

@@ -64,10 +64,10 @@ shape and torch's dtype of its result, None if unknown."""
 HOOKS: Final = "ag_visual hooks"
 """Of a node's metadata: hooks that were added to its tensors."""
 
-CUTS: Final = "ag_visual cuts"
-"""Of a node's metadata: the name of its operation, and a `Cut` for each argument that had left."""
+BREAKS: Final = "ag_visual breaks"
+"""Of a node's metadata: the name of its operation, a `Break` for each argument that had left."""
 
-Cut = tuple[int, str, CallSite, "weakref.ref[Any]", bool]
+Break = tuple[int, str, CallSite, "weakref.ref[Any]", bool]
 """Which argument, how and where it left a graph, what it was taken from, whether that is a leaf."""
 
 Hooked = tuple[HookField, Callable[[], Any]]
@@ -79,7 +79,7 @@ class TorchNode:
 
     __slots__ = (
         *("__weakref__", "_name", "_tensor", "_variable", "above", "call_site"),
-        *("computes", "cuts", "freed", "hook", "hooks", "kind", "leaf", "listed", "made"),
+        *("computes", "breaks", "freed", "hook", "hooks", "kind", "leaf", "listed", "made"),
         "next_functions",
         *("outputs", "saved", "seq", "simple", "storage", "task", "thread", "unpacked"),
     )
@@ -111,9 +111,9 @@ class TorchNode:
         self.hooks: list[Hooked] | None = None
         if len(metadata) > 1:
             self.freed, self.hooks = metadata.get(FREED), metadata.get(HOOKS)
-            self.cuts: tuple[str, list[Any]] | None = metadata.get(CUTS)
+            self.breaks: tuple[str, list[Any]] | None = metadata.get(BREAKS)
         else:
-            self.cuts = None
+            self.breaks = None
         self.task: Any = None  # the backward that is about to run it
         self.hook: Any = None  # what this package has put into torch's node
         self.above: weakref.ref[TorchNode] | list[weakref.ref[TorchNode]] | None = None
@@ -288,7 +288,7 @@ class TorchNode:
         with DisableTorchFunction():
             return array_or_none(self.variable)
 
-    def standing(self) -> tuple[int, Any] | None:
+    def leaf_status(self) -> tuple[int, Any] | None:
         """How often a leaf's values were written, and the first numbers of its gradient."""
         with DisableTorchFunction():
             variable = self.variable
@@ -319,8 +319,8 @@ class TorchNode:
         """The gradients that it gives to its inputs for these (`events.live.Runnable`)."""
         return rule.handed(self, grads)
 
-    def emit_birth(self, log: EventLog) -> None:
-        """Emit into this log what its birth would have emitted."""
+    def emit_creation(self, log: EventLog) -> None:
+        """Emit into this log what its creation would have emitted."""
         if self.unwired:
             self.wire_back()
         if self.leaf:
@@ -342,17 +342,17 @@ class TorchNode:
         code, lasti = self.call_site or (None, 0)
         when = {"made": self.made, "thread": self.thread}
         log.node(self, self.kind, code, lasti, self.outputs, edges, saved, **when)
-        if self.cuts is not None:
-            op, cuts = self.cuts
-            for at, kind, place, maker, leaf in cuts:
+        if self.breaks is not None:
+            op, breaks = self.breaks
+            for at, kind, place, maker, leaf in breaks:
                 how = _argument(op, at), kind, *(place or (None, 0))
                 log.emit((BREAK, self.made, self.thread, self.seq, *how, maker, leaf))
 
     def find_makers(self) -> None:
         """Take down which nodes made what left a graph: those tensors are alive now, or never."""
-        if self.cuts is not None:
-            op, cuts = self.cuts
-            self.cuts = op, [(*how, _maker(source()), leaf) for *how, source, leaf in cuts]
+        if self.breaks is not None:
+            op, breaks = self.breaks
+            self.breaks = op, [(*how, _maker(source()), leaf) for *how, source, leaf in breaks]
 
     # Finding torch's own node ------------------------------------------------------------------
 

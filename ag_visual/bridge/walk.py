@@ -78,7 +78,7 @@ def discover(
     leaves = bisect_left(order, _LEAF_RANK, key=_rank)
     order = order[leaves:] + order[:leaves]
     new, unwired = [], []
-    cut = []
+    broken = []
     last = Last()
     for function in order:
         birth, below, metadata = found[function]
@@ -90,11 +90,11 @@ def discover(
                 _wire(node, below, known)
             except KeyError:  # threads have numbered nodes side by side
                 unwired.append((node, below))
-        if node.cuts is not None:
-            cut.append(node)
+        if node.breaks is not None:
+            broken.append(node)
     for node, below in unwired:
         _wire(node, below, known)
-    for node in cut:
+    for node in broken:
         node.find_makers()
     TorchNode.unwired.extend(new)
     if len(TorchNode.unwired) > MOST_UNWIRED:

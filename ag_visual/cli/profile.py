@@ -85,13 +85,13 @@ def _progress(name: str) -> Iterator[None]:
     done = threading.Event()
     began = time.monotonic()
 
-    def tell() -> None:
+    def report_progress() -> None:
         wait = FIRST_WORD
         while not done.wait(wait):
             _say(f"{name} has run for {time.monotonic() - began:.0f} s; Ctrl-C ends and shows it")
             wait *= 2
 
-    thread = threading.Thread(target=tell, name="ag-visual progress", daemon=True)
+    thread = threading.Thread(target=report_progress, name="ag-visual progress", daemon=True)
     if sys.stderr.isatty():
         thread.start()
     try:

@@ -259,12 +259,12 @@ class Node:
         """The tangent of a leaf's variable; this is not a leaf."""
         return None
 
-    def standing(self) -> tuple[int, Any] | None:
+    def leaf_status(self) -> tuple[int, Any] | None:
         """A leaf's writes, and the first numbers of its gradient; this is not a leaf."""
         return None
 
-    def emit_birth(self, log: EventLog) -> None:
-        """Emit into this log what its birth would have emitted."""
+    def emit_creation(self, log: EventLog) -> None:
+        """Emit into this log what its creation would have emitted."""
         saved.report_node(self, log)
 
     # Hooks -----------------------------------------------------------------------------------
@@ -407,7 +407,7 @@ class AccumulateGrad(Node):
     def value(self) -> Any:
         return self.variable._array
 
-    def standing(self) -> tuple[int, Any] | None:
+    def leaf_status(self) -> tuple[int, Any] | None:
         grad = self.variable._grad
         array = None if grad is None else grad._array
         if type(array) is not np.ndarray:
@@ -417,7 +417,7 @@ class AccumulateGrad(Node):
     def tangent(self) -> Any:
         return saved.tangent_of(self.variable)
 
-    def emit_birth(self, log: EventLog) -> None:
+    def emit_creation(self, log: EventLog) -> None:
         saved.report_leaf(self, log)
 
 

@@ -18,7 +18,7 @@ import numpy
 
 from ag_visual import dtypes
 from ag_visual.arrays import backend as backends, shared
-from ag_visual.core import hooks, left, modes, saved, source, view
+from ag_visual.core import detach_sites, hooks, modes, saved, source, view
 from ag_visual.core.diagnosis import errors
 from ag_visual.core.node import AccumulateGrad, Edge, LeafState, Node, Replaced
 from ag_visual.core.source import warn
@@ -248,7 +248,7 @@ class Tensor(TensorBase):
             edge = self._edge
             here = source.here()
             result._origin = (kind, here, None if edge is None else weakref.ref(edge[0]))
-            left.note(here)
+            detach_sites.note(here)
         elif (origin := saved.origin_of(self)) is not None:
             result._origin = origin
 

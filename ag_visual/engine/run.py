@@ -62,7 +62,7 @@ def run_backward(
     thread = get_ident()
     task = GraphTask()
     task.id = next(live.tasks)
-    task.starts = roots
+    task.root_edges = roots
     task.tensors = tensors
     task.grads = grads
     task.retain = retain
@@ -106,7 +106,7 @@ def _execute(task: GraphTask) -> list[Any]:
         state.task = task
         modes.set_grad(task.create_graph)
         errors.set(IGNORE)
-        counts = task.counts = dependencies(task.starts)
+        counts = task.counts = dependencies(task.root_edges)
         if instrument.begin is not None:
             instrument.begin(task)
         task.tensors = ()
@@ -189,7 +189,7 @@ def _choose(task: GraphTask, inputs: Sequence[Edge]) -> None:
 
 def _start(task: GraphTask) -> None:
     """Give the roots what the backward begins with."""
-    starts, buffers = task.starts, task.buffers
+    starts, buffers = task.root_edges, task.buffers
     if Replaced.ever:
         _fit_grads(task)
     if len(starts) == 1 and starts[0][0].outs is None and not starts[0][0].leaf:
@@ -212,7 +212,7 @@ def _fit_grads(task: GraphTask) -> None:
     """What the roots are given has their shapes; their nodes may take others (see `Replaced`)."""
     task.grads = [
         rooted(edge, bare(grad, task), at) if type(taken(edge)[0]) is Replaced else grad
-        for at, (edge, grad) in enumerate(zip(task.starts, task.grads, strict=True))
+        for at, (edge, grad) in enumerate(zip(task.root_edges, task.grads, strict=True))
     ]
 
 
@@ -241,7 +241,7 @@ def running() -> GraphTask | None:
 def _emit_begin(sink: EventLog, task: GraphTask) -> None:
     """Tell observers that a backward begins."""
     code, lasti = task.call_site or _NOWHERE
-    starts = tuple([edge[0].seq for edge in task.starts])
+    starts = tuple([edge[0].seq for edge in task.root_edges])
     now = perf_counter_ns()
     begun = (task.thread, task.id, code, lasti, starts, task.total, task.retain)
     sink.emit((BEGIN, now, *begun))

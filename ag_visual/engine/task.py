@@ -22,7 +22,7 @@ class GraphTask:
 
     id: int
     # What was asked for:
-    starts: Sequence[Any]  # the edges it begins with
+    root_edges: Sequence[Any]  # the edges it begins with
     tensors: Sequence[Any]  # whose gradients those are, as far as known; let go of as it begins
     grads: Sequence[Any]  # what arrives there
     retain: bool
@@ -63,7 +63,7 @@ class GraphTask:
     @property
     def roots(self) -> tuple[Any, ...]:
         """The nodes it begins with."""
-        return tuple(edge[0] for edge in self.starts)
+        return tuple(edge[0] for edge in self.root_edges)
 
     def results(self) -> list[Any]:
         """The arrays of the tensors that it was called of, while observers are told of it."""

@@ -23,7 +23,7 @@ WRITTEN_OUT = 1 << 20
 """Elements up to which observers look at sparse gradients as if they were dense."""
 
 FIRST = 64
-"""Numbers of a gradient that `LiveNode.standing` gives."""
+"""Numbers of a gradient that `LiveNode.leaf_status` gives."""
 
 
 class SavedField(NamedTuple):
@@ -106,7 +106,7 @@ class LiveNode(Protocol):
     def value(self) -> Any:
         """The array of a leaf's variable; None of other nodes."""
 
-    def standing(self) -> tuple[int, Any] | None:
+    def leaf_status(self) -> tuple[int, Any] | None:
         """How often a leaf's values were written, and the first numbers of the gradient that it has
         (a NumPy array); None where it has none, or one that cannot be looked at for nothing.
         """
@@ -114,8 +114,8 @@ class LiveNode(Protocol):
     def tangent(self) -> Any:
         """The array of the tangent that a leaf's variable has now; None of other nodes."""
 
-    def emit_birth(self, log: EventLog) -> None:
-        """Emit into this log what its birth would have emitted."""
+    def emit_creation(self, log: EventLog) -> None:
+        """Emit into this log what its creation would have emitted."""
 
 
 class Runnable(LiveNode, Protocol):
@@ -141,7 +141,7 @@ class LiveBackward(Protocol):
     total: int  # nodes that will
     call_site: CallSite  # where in the user's code it was called
     parent: Any  # the backward inside of which it runs, or None
-    starts: Sequence[Any]  # edges to its roots, each a tuple whose first item is the node
+    root_edges: Sequence[Any]  # edges to its roots, each a tuple whose first item is the node
     counts: Mapping[Any, Any]  # by all nodes that it may reach
     retain: bool  # the graph may run again: it keeps what it saved
     needed: Collection[Any] | None  # those that it runs: None: all of them; empty: not known

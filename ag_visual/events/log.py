@@ -89,8 +89,8 @@ AroundHook = Callable[["EventLog", int, int, HookField, Sequence[Any]], HookCall
 class LateNode(Protocol):
     """A node that makes its record when somebody takes what is in the log."""
 
-    def emit_birth(self, log: EventLog) -> None:
-        """Emit into this log what its birth would have emitted."""
+    def emit_creation(self, log: EventLog) -> None:
+        """Emit into this log what its creation would have emitted."""
 
 
 class LateRuns(Protocol):
@@ -202,7 +202,7 @@ class EventLog:
                 self.late_runs.remove(task)
         waiting = self.late[:]
         for node in waiting:
-            node.emit_birth(self)
+            node.emit_creation(self)
         del self.late[: len(waiting)]
 
     @property

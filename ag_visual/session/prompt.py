@@ -21,7 +21,7 @@ from ag_visual.session.gradient_edits import EditError
 from ag_visual.session.pause import Gate, Paused
 
 Ask = Callable[[str], str]
-Tell = Callable[[str], None]
+Write = Callable[[str], None]
 
 HELP: Final = """\
 n            run this node, stop before the next one
@@ -58,13 +58,13 @@ class Prompt:
     """Asks what to do at each pause until something makes the backward go on."""
 
     def __init__(
-        self, gate: Gate, node: Callable[[str], Any], ask: Ask | None = None, tell: Tell = print
+        self, gate: Gate, node: Callable[[str], Any], ask: Ask | None = None, write: Write = print
     ) -> None:
         """node(which): an array of the node that waits ('saved:NAME', 'variable', 'grad')."""
         self.gate = gate
         self._array = node
         self._ask = ask
-        self._tell = tell
+        self._write = write
         self._last = "n"
 
     def __call__(self) -> None:
@@ -72,7 +72,7 @@ class Prompt:
         paused = self.gate.paused
         if paused is None:
             return
-        self._tell(headline(paused))
+        self._write(headline(paused))
         while True:
             try:
                 line = (self._ask or input)("(autograd) ").strip() or self._last
@@ -84,7 +84,7 @@ class Prompt:
                 if self._done(name, rest.strip()):
                     return
             except (ValueError, LookupError, RuntimeError) as error:
-                self._tell(str(error))
+                self._write(str(error))
 
     def _done(self, name: str, rest: str) -> bool:
         """Run one command; whether the backward goes on, which ends the talk."""
@@ -95,7 +95,7 @@ class Prompt:
             return self._edit(name, None if name == "zero" else _number(rest))
         command: Callable[[str], bool] | None = getattr(self, f"_do_{name}", None)
         if command is None:
-            self._tell(f"{name!r} is not known here. h shows what is.")
+            self._write(f"{name!r} is not known here. h shows what is.")
             return False
         return command(rest)
 
@@ -111,23 +111,23 @@ class Prompt:
     # Looking --------------------------------------------------------------------------------------
 
     def _do_h(self, rest: str) -> bool:
-        self._tell(HELP)
+        self._write(HELP)
         return False
 
     def _do_w(self, rest: str) -> bool:
-        self._tell(where(self._paused))
+        self._write(where(self._paused))
         return False
 
     def _do_p(self, rest: str) -> bool:
         if not rest:
             arrays = arrays_of(self._paused.grads)
-            self._tell(
+            self._write(
                 "\n".join(map(shown, arrays)) if arrays else "No gradient arrives at this node."
             )
         elif rest == "variable":
-            self._tell(shown(self._array("variable")))
+            self._write(shown(self._array("variable")))
         else:
-            self._tell(shown(self._array(f"saved:{rest}")))
+            self._write(shown(self._array(f"saved:{rest}")))
         return False
 
     # Breakpoints ----------------------------------------------------------------------------------
@@ -136,7 +136,7 @@ class Prompt:
         if rest:
             self.gate.add(**self._criteria(rest))
         texts = [f"{b.id}: {said(b.json())}" for b in self.gate.breakpoints]
-        self._tell("\n".join(texts) or "No breakpoints.")
+        self._write("\n".join(texts) or "No breakpoints.")
         return False
 
     def _do_d(self, rest: str) -> bool:

@@ -160,8 +160,8 @@ def test_what_is_looked_at_grows_with_kinds_of_nodes_not_with_nodes() -> None:
         for _ in range(length):
             h = h * y
         task = GraphTask()
-        task.starts, task.tensors, task.call_site = [(h.grad_fn, 0)], (), None
-        task.counts = dependencies(task.starts)
+        task.root_edges, task.tensors, task.call_site = [(h.grad_fn, 0)], (), None
+        task.counts = dependencies(task.root_edges)
         return counted(lambda: odd.of(task))[1]
 
     calls(20)

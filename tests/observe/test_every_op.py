@@ -14,7 +14,7 @@ from ag_visual.events import instrument
 from ag_visual.events.log import EventLog
 from ag_visual.observe.export.dot import dot_text
 from ag_visual.observe.record.details import node_details, recorded_details
-from ag_visual.observe.record.graph import emit_births, walk
+from ag_visual.observe.record.graph import emit_creations, walk
 from ag_visual.observe.record.held_values import array_of
 from ag_visual.observe.record.recorder import Recorder
 from ag_visual.observe.record.summaries import summarize
@@ -76,7 +76,7 @@ def test_what_the_fast_path_tells_is_what_the_node_tells_later(op: Op, monkeypat
     monkeypatch.setattr(instrument, "sink", None)
     nodes = [node for node in nodes_of(outputs) if not isinstance(node, AccumulateGrad)]
     assert nodes
-    emit_births(nodes, later)
+    emit_creations(nodes, later)
     found = told_by(log, nodes)
     assert found == told_by(later, nodes)
     assert found["nodes"]["seq"] == [node.seq for node in nodes]

@@ -41,7 +41,7 @@ class Step:
         self.saved, self.version = None if self.leaf else value, 0
         self.hooks: list[Any] = []
         if instrument.sink is not None:
-            self.emit_birth(instrument.sink)
+            self.emit_creation(instrument.sink)
 
     @property
     def next_functions(self) -> list[tuple[Any, int]]:
@@ -77,7 +77,7 @@ class Step:
     def hook_fields(self) -> list[HookField]:
         return [HookField("pre", hook.__name__, 0, i, None) for i, hook in enumerate(self.hooks)]
 
-    def standing(self) -> None:
+    def leaf_status(self) -> None:
         return None
 
     def kept_gradients(self) -> list[Any]:
@@ -89,7 +89,7 @@ class Step:
     def tangent(self) -> Any:
         return None
 
-    def emit_birth(self, log: EventLog) -> None:
+    def emit_creation(self, log: EventLog) -> None:
         if self.leaf:
             assert self.variable is not None
             log.keep(ref(self))
@@ -116,7 +116,7 @@ class Vector:
 
 @dataclass
 class Task:
-    starts: list[Any]
+    root_edges: list[Any]
     counts: dict[Any, int]
     total: int
     id: int = 9
@@ -126,7 +126,7 @@ class Task:
     thread: int = field(default_factory=get_ident)
 
     def results(self) -> list[Any]:
-        return [None] * len(self.starts)
+        return [None] * len(self.root_edges)
 
 
 def backward(node: Step, g: Any) -> None:

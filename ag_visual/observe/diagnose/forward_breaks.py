@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from types import CodeType, FrameType, FunctionType
 from typing import Any, Final
 
-from ag_visual.core import left, source
+from ag_visual.core import detach_sites, source
 from ag_visual.core.diagnosis.source_rewrite import method_call, parsed
 from ag_visual.core.diagnosis.variable_names import Types, scopes_of, tensors_in
 from ag_visual.observe.diagnose.graph_breaks import gives_of, site_of
@@ -205,7 +205,7 @@ def _those_that_ran(breaks: dict[GraphBreak, bool]) -> list[GraphBreak]:
         for graph_break in others
         if graph_break.kind in _SEEN
     }
-    for code, lasti in reversed(list(left.places)):
+    for code, lasti in reversed(list(detach_sites.places)):
         if any(code.co_filename == file for file, _, _ in seen):
             site = source.resolve(code, lasti)
             if (graph_break := seen.get((site.file, site.line, site.text))) is not None:

@@ -233,7 +233,7 @@ def _counted(seq: int, name: str, own: bool, array: Any) -> Odd:
 
 def _odd_results(task: LiveBackward) -> Iterator[Odd]:
     """What the backward was called of and is not finite."""
-    for (node, *_), result in zip(task.starts, task.results(), strict=False):
+    for (node, *_), result in zip(task.root_edges, task.results(), strict=False):
         if _plain(result) and result.size <= LARGEST and not _finite(result):
             yield _counted(node.seq, VALUE, True, result)
 
@@ -253,7 +253,7 @@ def _near_finite(task: LiveBackward, edge_of: dict[Any, _Edge | None]) -> bool:
     results = task.results()
     if results and all(_plain(result) and result.size <= LARGEST for result in results):
         return all(map(_finite, results))
-    pending = [edge[0] for edge in task.starts]
+    pending = [edge[0] for edge in task.root_edges]
     seen = set(pending)
     looked_at: dict[int, Any] = {}  # arrays by their ids, which are theirs as long as they live
     for node in pending:  # it grows

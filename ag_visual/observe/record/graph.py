@@ -24,7 +24,7 @@ def walk(roots: Iterable[LiveNode], known: Collection[int] = ()) -> list[LiveNod
     return [found[seq] for seq in sorted(found)]
 
 
-def emit_births(nodes: Iterable[LiveNode], log: EventLog) -> None:
+def emit_creations(nodes: Iterable[LiveNode], log: EventLog) -> None:
     """Log now what the creation of these nodes would have logged."""
     for node in nodes:
-        node.emit_birth(log)
+        node.emit_creation(log)

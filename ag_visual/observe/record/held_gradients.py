@@ -49,7 +49,7 @@ class HeldGradients:
         self.tells = False
         most, seq, count = 0, 0, 0
         for node in sinks:
-            standing = node.standing()
+            standing = node.leaf_status()
             if standing is None and not leaves:
                 continue
             ref = weakref.ref(node.variable)

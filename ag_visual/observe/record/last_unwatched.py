@@ -49,7 +49,7 @@ class LastUnwatched:
         self._hold = hold and not task.retain
         code, lasti = task.call_site or (None, 0)
         self._begun = task.thread, task.id, code, lasti, (), task.total, task.retain
-        roots = [edge[0] for edge in task.starts]
+        roots = [edge[0] for edge in task.root_edges]
         self._roots = roots if self._hold else list(map(weakref.ref, roots))
 
     def ended(self, task: LiveBackward) -> None:

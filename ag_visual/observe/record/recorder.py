@@ -37,7 +37,7 @@ from ag_visual.events.log import (
 from ag_visual.events.node_record import sequence, thread_of, time_of
 from ag_visual.observe.diagnose.odd_values import OddValues
 from ag_visual.observe.record.allowance import Allowance
-from ag_visual.observe.record.graph import emit_births, walk
+from ag_visual.observe.record.graph import emit_creations, walk
 from ag_visual.observe.record.held_gradients import HeldGradients
 from ag_visual.observe.record.hook_effect import HookEffect
 from ag_visual.observe.record.last_unwatched import LastUnwatched
@@ -239,7 +239,7 @@ class Recorder:
         if len(log.refs) + len(log.late) > self._crowded:
             self._make_room(log)
         since, live, ref = self._since, self._live, weakref.ref
-        older = [edge[0] for edge in task.starts if edge[0].seq < since]
+        older = [edge[0] for edge in task.root_edges if edge[0].seq < since]
         sinks, keys = [], []
         for node in filter(_is_leaf, task.counts):
             sinks.append(node)
@@ -342,7 +342,7 @@ class Recorder:
         """Tell the graph below `roots` as far as it is not known yet."""
         with self._lock:
             self.drain()
-            emit_births(walk(roots, self._live), self._log)
+            emit_creations(walk(roots, self._live), self._log)
 
     # Encoding --------------------------------------------------------------------------------
 
@@ -372,7 +372,7 @@ class Recorder:
         taken = self._take()
         nodes = self.encoder.nodes(taken.nodes)
         while older := self._follow(nodes, taken):
-            emit_births(older, self._log)
+            emit_creations(older, self._log)
             taken.add(self._take())
             nodes = self.encoder.nodes(taken.nodes)
         kinds = columns.by_kind(taken.events)

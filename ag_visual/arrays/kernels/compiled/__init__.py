@@ -40,19 +40,19 @@ _TAKES = {
 class _Compiled(event.Listener):
     """Tells where a kernel will be kept that is not there yet, before it is compiled."""
 
-    def __init__(self, kernel: Any, tell: Callable[[str | None], None]) -> None:
-        self.kernel, self.tell = kernel, tell
+    def __init__(self, kernel: Any, report: Callable[[str | None], None]) -> None:
+        self.kernel, self.report = kernel, report
 
     def on_start(self, event: Any) -> None:
         if event.data["dispatcher"] is self.kernel:
-            self.tell(getattr(self.kernel.stats, "cache_path", None))
+            self.report(getattr(self.kernel.stats, "cache_path", None))
 
     def on_end(self, event: Any) -> None:
         pass
 
 
-def function(name: str, kind: Any, tell: Callable[[str | None], None]) -> Callable[..., Any]:
-    """The kernel of that name for a dtype, from the disk or compiled now, which `tell` is told."""
+def function(name: str, kind: Any, report: Callable[[str | None], None]) -> Callable[..., Any]:
+    """The kernel of that name for a dtype, read or compiled now, which `report` is told."""
     (kernel, takes), number = _TAKES[name], from_dtype(kind)
     types_ = {
         "m": number[:, ::1],
@@ -71,6 +71,6 @@ def function(name: str, kind: Any, tell: Callable[[str | None], None]) -> Callab
         "l": int64,
         "b": boolean,
     }
-    with event.install_listener("numba:compile", _Compiled(kernel, tell)):
+    with event.install_listener("numba:compile", _Compiled(kernel, report)):
         kernel.compile(tuple(types_[each] for each in takes.split()))
     return kernel
