@@ -18,7 +18,7 @@ import { Container } from './container';
 import { containerAt, containersOf } from './containers';
 import type { Drawing } from './drawing';
 import { PLAIN_DRAWING } from './drawing';
-import { cutsAmong } from './findings/cuts';
+import { detachedAmong } from './findings/detached_inputs';
 import type { Finding } from './findings/finding';
 import { Ledger, findingsOfPass, onceSeen } from './findings/ledger';
 import { Folding } from './folding';
@@ -510,11 +510,11 @@ export class InspectorModel {
     const of = [ledger.version, idle, open?.task, order, store.structure].join(' ');
     if (this.found?.of !== of || this.found.graph !== graph) {
       const findings = ledger.list(idle);
-      // A pass that has not ended is in no list; a graph without one has only what cuts it.
+      // A pass that has not ended is in no list; a graph without one has only its graph breaks.
       const also = open
         ? findingsOfPass(store, open)
         : task === null && graph.seqs.length > 0
-          ? cutsAmong(store, graph.seqs).map(cut => onceSeen(cut, null))
+          ? detachedAmong(store, graph.seqs).map(found => onceSeen(found, null))
           : [];
       findings.push(...also.filter(({ key }) => !findings.some(known => known.key === key)));
       this.found = { of, graph, findings };

@@ -403,7 +403,7 @@ it.each([
     writer.row('breaks', { seq: judged, ...how, site, maker: kept ? made : NONE, t: writer.t });
     program.backward(judged, 3);
     training.send();
-    expect(training.told).toEqual(i === 0 ? ['cut'] : []);
+    expect(training.told).toEqual(i === 0 ? ['detached'] : []);
     program.backward(made, 4);
     training.send();
     expect(training.told).toEqual([]);
@@ -424,7 +424,7 @@ it('tells of a cut behind a function of which nothing else is known', () => {
   writer.row('breaks', { seq: judged, ...how, site, maker: NONE, t: writer.t });
   program.backward(judged, 3);
   training.send();
-  expect(training.told).toEqual(['cut']);
+  expect(training.told).toEqual(['detached']);
 });
 
 it('tells of gradients that went through updates without being zeroed', () => {

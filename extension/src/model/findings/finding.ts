@@ -10,7 +10,7 @@ export const SIGNS = {
   exploding: '△',
   vanishing: '▽',
   dead: '○',
-  cut: '⁄⁄',
+  detached: '⁄⁄',
   none: '–',
   zero: '◌'
 } as const;
@@ -26,7 +26,7 @@ export const KIND_NAMES: Record<Kind, string> = {
   exploding: 'exploding gradient',
   vanishing: 'vanishing gradient',
   dead: 'dead units',
-  cut: 'graph break',
+  detached: 'graph break',
   none: 'no gradient',
   zero: 'zero gradient'
 };

@@ -1,11 +1,11 @@
-// What a pass gives no gradient: parameters that it left out, with the line that cut them off, and
+// What a pass gives no gradient: parameters that it left out, with the line that detached them, and
 // other inputs that had left the graph. Pure; linear in the parameters of its modules.
 
 import type { Site } from '../../protocol/schema';
 import { plural } from '../format';
 import type { Missing } from '../parameters';
 import { missingBeside, passesTo } from '../parameters';
-import { cuts } from './cuts';
+import { detachedInputs } from './detached_inputs';
 import type { Before } from './finders';
 import type { Found } from './finding';
 import type { Pass } from './pass';
@@ -33,7 +33,7 @@ function groupOf({ name, why: { kind, site, repair } }: Missing): string {
   return site ? `${kind} ${lineKey(site)} ${repair}` : `${kind} ${moduleOfLabel(name)}`;
 }
 
-function said(pass: Pass, group: readonly Missing[], cut: Found | undefined): Found {
+function said(pass: Pass, group: readonly Missing[], detached: Found | undefined): Found {
   const [{ name, why }] = group;
   const others = group.length - 1;
   const more = group.slice(1, NAMED + 1).map(one => `\`${one.name}\``);
@@ -58,20 +58,20 @@ function said(pass: Pass, group: readonly Missing[], cut: Found | undefined): Fo
     advice: repair ? { text: repair, code: null } : null,
     starving: group.map(({ storage }) => storage),
     how: why.kind,
-    seq: cut?.seq ?? null,
+    seq: detached?.seq ?? null,
     order: -1
   };
 }
 
 /**
- * Those without a gradient, one finding for each reason; what of `cuts` they do not say. What other
+ * Those without a gradient, one finding for each reason; what of `detachedInputs` they do not say. What other
  * passes of the run give a gradient is left out on purpose.
  */
 export function leftOut(pass: Pass, { fed }: Before): Found[] {
   const { store, task } = pass;
-  const cut = cuts(pass);
+  const detached = detachedInputs(pass);
   if (store.parameters.rows === 0 || task.ended !== 'well') {
-    return cut;
+    return detached;
   }
   const { missing, strangers } = missingBeside(store, pass.orderOf.keys(), task.task);
   const groups = new Map<string, Missing[]>();
@@ -86,15 +86,15 @@ export function leftOut(pass: Pass, { fed }: Before): Found[] {
   const told = [...groups.values()].map(group => {
     const { site, kind } = group[0].why;
     const same = site && kind !== 'unused' ? lineKey(site) : null;
-    return said(pass, group, cut.find(one => at(one) === same));
+    return said(pass, group, detached.find(one => at(one) === same));
   });
-  // The line that cut them off is told with their names.
+  // The line that detached them is told with their names.
   const lines = new Set(told.filter(({ how }) => how !== 'unused').map(at));
   const all = missing.every(({ why }) => why.kind === '') && !strangers;
   const isSaid = (one: Found): boolean =>
     lines.has(at(one)) ||
     (one.without?.length === 0 &&
       ((all && one.called === '') || told.some(({ how }) => how === one.how)));
-  const rest = cut.filter(one => !isSaid(one));
+  const rest = detached.filter(one => !isSaid(one));
   return [...told.slice(0, MOST), ...rest];
 }

@@ -1,4 +1,4 @@
-// Inputs that had left the graph: the line that cut it, and the parameters that starve. Pure.
+// Inputs that had left the graph: the graph break, and the parameters without a gradient. Pure.
 
 import { plural } from '../format';
 import type { GraphBreak } from '../graph_breaks';
@@ -13,12 +13,12 @@ import type { Store } from '../store';
 /** Lines that are told of one pass. */
 const MOST = 8;
 
-/** One finding for each line that cut. nodes: those of a graph, in any order. */
-export function cutsAmong(store: Store, nodes: Iterable<number>): Found[] {
+/** One finding for each graph break. nodes: those of a graph, in any order. */
+export function detachedAmong(store: Store, nodes: Iterable<number>): Found[] {
   const found = new Map<string, Found>();
-  for (const cut of breaksAmong(store, nodes)) {
-    if (cut.harmless) continue;
-    const one = said(store, cut);
+  for (const graphBreak of breaksAmong(store, nodes)) {
+    if (graphBreak.harmless) continue;
+    const one = said(store, graphBreak);
     const known = found.get(one.key);
     if (!known || (one.matters && !known.matters)) found.set(one.key, one);
   }
@@ -27,8 +27,8 @@ export function cutsAmong(store: Store, nodes: Iterable<number>): Found[] {
     .slice(0, MOST);
 }
 
-function said(store: Store, cut: GraphBreak): Found {
-  const { seq, input, kind, words, site, without, called } = cut;
+function said(store: Store, graphBreak: GraphBreak): Found {
+  const { seq, input, kind, words, site, without, called } = graphBreak;
   const [name] = without;
   const others = without.length - 1;
   const module = name ? moduleOfLabel(name) : moduleOf(store, seq).name;
@@ -42,8 +42,8 @@ function said(store: Store, cut: GraphBreak): Found {
   const also = others > 0 ? `, and ${plural(others, 'other')}` : '';
   const more = without.slice(1, 6).map(one => `\`${one}.grad\``);
   return {
-    kind: 'cut',
-    key: `cut ${site ? placeKey(site) : `${node} ${input}`} ${words}`,
+    kind: 'detached',
+    key: `detached ${site ? placeKey(site) : `${node} ${input}`} ${words}`,
     // Where a parameter gets nothing at all, a person asks; the others may be meant so.
     matters: name !== undefined,
     title: name
@@ -61,6 +61,6 @@ function said(store: Store, cut: GraphBreak): Found {
   };
 }
 
-export function cuts(pass: Pass): Found[] {
-  return pass.store.breaks.rows === 0 ? [] : cutsAmong(pass.store, pass.orderOf.keys());
+export function detachedInputs(pass: Pass): Found[] {
+  return pass.store.breaks.rows === 0 ? [] : detachedAmong(pass.store, pass.orderOf.keys());
 }
