@@ -64,8 +64,8 @@ function said(pass: Pass, group: readonly Missing[], detached: Found | undefined
 }
 
 /**
- * Those without a gradient, one finding for each reason; what of `detachedInputs` they do not say. What other
- * passes of the run give a gradient is left out on purpose.
+ * Those without a gradient, one finding for each reason; what of `detachedInputs` they do not say.
+ * What other passes of the run give a gradient is left out on purpose.
  */
 export function leftOut(pass: Pass, { fed }: Before): Found[] {
   const { store, task } = pass;
