@@ -79,9 +79,8 @@ class watch:  # a call, and a context manager, as torch's own are
         session = current()
         steps = []
         if session.recorder.on:
-            steps.append(
-                session.recorder.drain
-            )  # while storages have the numbers that were emitted
+            # while storages have the numbers that were emitted
+            steps.append(session.recorder.drain)
         if self._started:
             steps.append(session.stop)
         try:

@@ -113,6 +113,20 @@ def test_what_cannot_be_shown_is_said(found: Any, monkeypatch: pytest.MonkeyPatc
     assert "pip install 'ag-visual[lab]'" in str(lacking.value)
 
 
+def test_a_form_in_place_is_counted_as_the_other() -> None:
+    x = ag.ones(5, 2)
+    with profile(with_flops=True) as p:
+        x.relu().exp_().mul_(2).sum()
+        x.clone()
+    counted = [(each.name, each.flops) for each in p.events() if each.flops]
+    assert counted == [
+        ("aten::relu", 10),
+        ("aten::exp_", 10),
+        ("aten::mul_", 10),
+        ("aten::sum", 10),
+    ]
+
+
 def test_a_product_is_counted_once() -> None:
     batches, a = ag.ones(5, 2, 3), ag.ones(2, 3)
     with profile(with_flops=True) as p:
