@@ -108,7 +108,9 @@ class EventBuilder:
                 cpu_memory_usage=size,
             )
             for number, time, thread, size in zip(
-                numbers, *(rows[name].tolist() for name in ("time", "thread", "bytes"))
+                numbers,
+                *(rows[name].tolist() for name in ("time", "thread", "bytes")),
+                strict=False,
             )
         ]
 
