@@ -61,8 +61,6 @@ def node_part(
     fields_part(op, lines, lifted)
     place_part(lines, call_sites)
     if not lifted:
-        add(3, "sink = instrument.sink")
-        add(3, "if sink is not None:")
         report_part(op, scope, lines)
         add(3, f"return {answer}")
     if op.policy == KEEP and not lifted:
@@ -70,17 +68,17 @@ def node_part(
 
 
 def place_part(lines: Writer, call_sites: bool) -> None:
-    """Where in the user's code the node was made."""
+    """Where in the user's code the node was made, as `code` and `lasti`."""
     add = lines.add
     if call_sites:
         add(3, "frame = getframe(1)")
         add(3, "code = frame.f_code")
-        add(3, "if inside[code.co_filename]: node.code, node.lasti = locate(frame)")
-        add(3, "else:")
-        add(4, "node.code = code")
-        add(4, "node.lasti = frame.f_lasti")
+        add(3, "if inside[code.co_filename]: code, lasti = locate(frame)")
+        add(3, "else: lasti = frame.f_lasti")
     else:
-        add(3, "node.code, node.lasti = None, 0")
+        add(3, "code, lasti = None, 0")
+    add(3, "node.code = code")
+    add(3, "node.lasti = lasti")
 
 
 def fields_part(op: Op, lines: Writer, lifted: bool = False, apart: bool = False) -> None:
