@@ -30,6 +30,8 @@ _KINDS: Final = 1024
 _F32: Final = np.dtype(np.float32)
 _F64: Final = np.dtype(np.float64)
 _NOWHERE: Final = object()
+_FEW: Final = 16
+"""Elements up to which to ask each of Python's numbers takes less than to ask the array."""
 _ELEMENTS: Final = 1 << 24
 """Elements looked at in a graph whose loss is not finite."""
 
@@ -149,7 +151,7 @@ class OddValues:
 
     def of(self, task: LiveBackward) -> list[Odd]:
         """What its nodes saved that is odd, those made first."""
-        if self._edges.none_of(task.counts) and _finite_number(task.results()):
+        if self._edges.none_of(task.counts) and _few_and_finite(task.results()):
             self._odd = None  # as `_of` answers, which is felt in a small backward
             return []
         return quietly(self._of, task)
@@ -181,12 +183,17 @@ def _code_of(task: LiveBackward) -> Any:
     return (task.call_site or (_NOWHERE,))[0]
 
 
-def _finite_number(results: Sequence[Any]) -> bool:
-    """Whether a backward was called of one finite number, as it is of a loss."""
-    if len(results) != 1 or type(results[0]) is not np.ndarray or results[0].size != 1:
-        return False
-    kind = results[0].dtype
-    return (kind is _F32 or kind is _F64) and math.isfinite(results[0].item())
+def _few_and_finite(results: Sequence[Any]) -> bool:
+    """Whether what a backward was called of is a few finite numbers, as most losses are."""
+    for result in results:
+        if type(result) is not np.ndarray or result.size > _FEW:
+            return False
+        kind = result.dtype
+        if kind is not _F32 and kind is not _F64:
+            return False
+        if not all(map(math.isfinite, result.ravel().tolist())):
+            return False
+    return len(results) > 0
 
 
 def _arrays(node: LiveNode) -> list[tuple[str, bool, Any]]:
