@@ -71,8 +71,6 @@ def node_part(
     fields_part(op, lines, lifted)
     place_part(lines, call_sites)
     if not lifted:
-        add(3, "sink = instrument.sink")
-        add(3, "if sink is not None:")
         report_part(op, scope, lines)
         add(3, f"return {answer}")
         _origin_part(op, lines, first, recorded)
@@ -93,18 +91,20 @@ def _origin_part(op: Op, lines: Writer, first: str, recorded: str) -> None:
 
 
 def place_part(lines: Writer, call_sites: bool) -> None:
-    """Where in the user's code the node was made."""
+    """Where in the user's code the node was made, as `code` and `lasti`."""
     add = lines.add
     if call_sites:
         add(3, "frame = getframe(1)")
         add(3, "code = frame.f_code")
         known = "code is not caller.code and inside[code.co_filename]"
-        add(3, f"if {known}: node.code, node.lasti = locate(frame)")
+        add(3, f"if {known}: code, lasti = locate(frame)")
         add(3, "else:")
-        add(4, "node.code = caller.code = code")
-        add(4, "node.lasti = frame.f_lasti")
+        add(4, "lasti = frame.f_lasti")
+        add(4, "caller.code = code")
     else:
-        add(3, "node.code, node.lasti = None, 0")
+        add(3, "code, lasti = None, 0")
+    add(3, "node.code = code")
+    add(3, "node.lasti = lasti")
 
 
 def fields_part(op: Op, lines: Writer, lifted: bool = False, apart: bool = False) -> None:

@@ -7,8 +7,9 @@ not finite, once for each row of such backwards.
 
 from __future__ import annotations
 
+import math
 import operator
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -107,6 +108,11 @@ class _Edges:
 
     def __init__(self) -> None:
         self._known: dict[Any, _Edge | None] = {}
+        self._without: set[Any] = set()  # known kinds that have none
+
+    def none_of(self, nodes: Iterable[LiveNode]) -> bool:
+        """Whether it is known that none of these nodes has one."""
+        return self._without.issuperset(map(_kind, nodes))
 
     def of(self, nodes: Iterable[LiveNode]) -> dict[Any, _Edge | None]:
         """Those of the kinds of these nodes."""
@@ -114,11 +120,14 @@ class _Edges:
         if not kinds <= known.keys():
             if len(known) > _KINDS:
                 known.clear()
+                self._without.clear()
             for node in nodes:
                 if node.kind not in known:
                     name = node.name()
                     found = _SAVED.get(name)
                     known[node.kind] = found and _Edge(*found, name in _GIVE)
+                    if found is None:
+                        self._without.add(node.kind)
         return {kind: known[kind] for kind in kinds}
 
 
@@ -140,6 +149,9 @@ class OddValues:
 
     def of(self, task: LiveBackward) -> list[Odd]:
         """What its nodes saved that is odd, those made first."""
+        if self._edges.none_of(task.counts) and _finite_number(task.results()):
+            self._odd = None  # as `_of` answers, which is felt in a small backward
+            return []
         return quietly(self._of, task)
 
     def _of(self, task: LiveBackward) -> list[Odd]:
@@ -167,6 +179,14 @@ _seq: Final = operator.attrgetter("seq")
 
 def _code_of(task: LiveBackward) -> Any:
     return (task.call_site or (_NOWHERE,))[0]
+
+
+def _finite_number(results: Sequence[Any]) -> bool:
+    """Whether a backward was called of one finite number, as it is of a loss."""
+    if len(results) != 1 or type(results[0]) is not np.ndarray or results[0].size != 1:
+        return False
+    kind = results[0].dtype
+    return (kind is _F32 or kind is _F64) and math.isfinite(results[0].item())
 
 
 def _arrays(node: LiveNode) -> list[tuple[str, bool, Any]]:
