@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import subprocess
 import sys
 import threading
@@ -17,6 +18,7 @@ from ag_visual.events import instrument
 from ag_visual.events.spans import EVALUATE, NODE, OP
 from ag_visual.profiler import collection, wrappers
 
+from ..oracle import torch
 from .programs import PROGRAMS
 
 
@@ -81,6 +83,25 @@ def test_averages_of_columns_are_those_of_events() -> None:
         slow = found.function_events.key_averages(shapes)
         assert quick.table(sort_by="count") == slow.table(sort_by="count")
         assert [e.cpu_parent is None for e in quick] == [e.cpu_parent is None for e in slow]
+
+
+@pytest.mark.oracle
+def test_memory_between_ops_has_events_of_its_own_as_torchs() -> None:
+    told = []
+    for t in (torch, ag):
+        module = importlib.import_module(f"{t.__name__}.autograd.profiler")
+        x = t.ones(64)
+        with module.profile(profile_memory=True) as found:
+            y = x.exp()
+            del y
+            z = x.sin()
+            del z
+        events = [(e.name, e.cpu_memory_usage, bool(e.cpu_parent)) for e in found.function_events]
+        averages = [(e.key, e.count, e.self_cpu_memory_usage) for e in found.key_averages()]
+        told.append((events, averages))
+    assert told[0] == told[1]
+    assert told[1][0][1] == ("[memory]", -256, False)
+    assert told[1][1][1] == ("[memory]", 2, -512)
 
 
 def test_nested_profiles_are_both_complete() -> None:
