@@ -36,15 +36,21 @@ _ELEMENTS: Final = 1 << 24
 """Elements looked at in a graph whose loss is not finite."""
 
 
+OWN: Final = 1
+"""The node's own output, the values of a leaf, or what the backward was called of."""
+DATA: Final = 2
+"""An input to which no gradient goes: nothing in the graph made it."""
+
+
 class Odd(NamedTuple):
-    """Counts of one saved tensor; name VALUE: of a leaf's values, or of what a root gave. beyond: 1
-    or more, or -1 or less. Of what is raised to a power, zeros and negative numbers are counted
-    where its exponent does not take them.
+    """Counts of one saved tensor; name VALUE: of a leaf's values, or of what a root gave. flags:
+    OWN, DATA. beyond: 1 or more, or -1 or less. Of what is raised to a power, zeros and negative
+    numbers are counted where its exponent does not take them.
     """
 
     seq: int
     name: str
-    own: bool
+    flags: int
     elements: int
     nan: int
     inf: int
@@ -216,9 +222,9 @@ def _of_node(node: LiveNode, edge: _Edge) -> Iterator[Odd]:
         if name != edge.name or _is(_positive if power else edge.fine, array):
             continue
         if not power:
-            yield _counted(node.seq, name, own, array)
+            yield _counted(node, name, own, array)
         elif (needed := _power(node)) is not None and not _is(needed, array):
-            yield _of_power(_counted(node.seq, name, own, array), needed)
+            yield _of_power(_counted(node, name, own, array), needed)
 
 
 def _is_power(edge: _Edge) -> bool:
@@ -248,21 +254,22 @@ def _power(node: LiveNode) -> Callable[[Any], bool] | None:
     return None
 
 
-def _counted(seq: int, name: str, own: bool, array: Any) -> Odd:
+def _counted(node: LiveNode, name: str, own: bool, array: Any) -> Odd:
+    flags = OWN if own else 0 if node.saved_requires_grad(name) else DATA
     count = np.count_nonzero
     nan, inf = int(count(np.isnan(array))), int(count(np.isinf(array)))
     zero = int(array.size - count(array))
     if array.dtype.kind == "c":
-        return Odd(seq, name, own, int(array.size), nan, inf, zero, 0, 0)
+        return Odd(node.seq, name, flags, int(array.size), nan, inf, zero, 0, 0)
     below, beyond = int(count(array < 0)), int(count(np.abs(array) >= 1))
-    return Odd(seq, name, own, int(array.size), nan, inf, zero, below, beyond)
+    return Odd(node.seq, name, flags, int(array.size), nan, inf, zero, below, beyond)
 
 
 def _odd_results(task: LiveBackward) -> Iterator[Odd]:
     """What the backward was called of and is not finite."""
     for (node, *_), result in zip(task.root_edges, task.results(), strict=False):
         if _plain(result) and result.size <= LARGEST and not _finite(result):
-            yield _counted(node.seq, VALUE, True, result)
+            yield _counted(node, VALUE, True, result)
 
 
 def _values(leaf: LiveNode) -> list[tuple[str, bool, Any]]:
@@ -324,6 +331,6 @@ def _all_of(nodes: Iterable[LiveNode], edge_of: dict[Any, _Edge | None]) -> list
             if power:
                 fine = _power(node) or _finite
             if not _is(fine, array):
-                counts = _counted(node.seq, name, own, array)
+                counts = _counted(node, name, own, array)
                 found.append(_of_power(counts, fine) if power else counts)
     return found
