@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib
+import subprocess
+import sys
 import threading
 from pathlib import Path
 from typing import Any
@@ -231,6 +233,36 @@ def test_functions_have_their_own_code_when_nobody_profiles() -> None:
     assert ag.sin.__code__ is before
     wrappers.remove()
     assert ag.sin.__code__ is before
+
+
+_FIRST_CALL = """
+import ag_visual as ag
+from ag_visual.autograd.profiler import profile
+from ag_visual.dispatch.codegen import source
+
+x = ag.ones(2, requires_grad=True)
+ag.sin(x)
+for call in (ag.sinh, ag.sin):
+    assert source.waits(call) == (call is ag.sinh)
+    for _ in range(2):
+        before = call.__code__
+        with profile() as found:
+            assert call.__code__ is not before or source.waits(call)
+            call(x)
+        print([event.name for event in found.function_events])
+        assert not source.waits(call)
+        own = call.__code__
+        call(x)
+        assert call.__code__ is own
+"""
+
+
+def test_an_op_whose_first_call_is_profiled_has_its_row_and_its_own_code_afterwards() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", _FIRST_CALL], capture_output=True, text=True, check=False
+    )
+    assert not done.stderr
+    assert done.stdout.split("\n") == ["['aten::sinh']"] * 2 + ["['aten::sin']"] * 2 + [""]
 
 
 def test_what_is_left_out_dynamically_is_not_there() -> None:
