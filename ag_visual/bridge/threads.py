@@ -11,8 +11,7 @@ import torch
 from ag_visual.bridge.releases import TELLS
 
 _SERVICES: Final = {"ipykernel", "IPython", "tqdm", __name__.partition(".")[0]}
-"""Packages whose threads run nothing of the program's: those of a notebook's kernel, the one that
-redraws progress bars, and ours."""
+"""Packages whose threads run nothing of the program's: a notebook's kernel, progress bars, ours."""
 
 
 def alone() -> bool:
