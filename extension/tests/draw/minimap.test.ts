@@ -19,7 +19,8 @@ function drawn(
   k = 1,
   anyIn: (at: { x: number; y: number }) => boolean = () => false
 ): Dataset {
-  const box: { dataset: Dataset } = { dataset: {} };
+  const dataset: Dataset = {};
+  const box = { dataset, offsetTop: height - 12 - BOX, offsetWidth: 120, offsetHeight: BOX };
   const minimap = {
     parentElement: box,
     clientWidth: 120,
