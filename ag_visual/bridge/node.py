@@ -56,10 +56,10 @@ from ag_visual.events.node_record import sequence
 FREED: Final = "ag_visual freed"
 """Of a node's metadata: where the backward was called that freed it, while nothing is recorded."""
 
-Birth = tuple[CodeType | None, int, int, int, int, int, Any, Any]
+Birth = tuple[CodeType | None, int, int, int, int, int, Any, Any, "weakref.ref[Any] | None"]
 """Code and lasti of the line, when (perf_counter_ns), the thread, the first sequence number that
 its operation may have given to a node; `Trusted.number` where no hook packed what it saved, else 0;
-shape and torch's dtype of its result, None if unknown."""
+shape and torch's dtype of its result, None if unknown; the result, where it is to be looked at."""
 
 HOOKS: Final = "ag_visual hooks"
 """Of a node's metadata: hooks that were added to its tensors."""
@@ -77,12 +77,23 @@ Hooked = tuple[HookField, Callable[[], Any]]
 class TorchNode:
     """A node of torch's graph: `events.live.LiveNode`."""
 
-    __slots__ = (
-        *("__weakref__", "_name", "_tensor", "_variable", "above", "call_site"),
-        *("computes", "breaks", "freed", "hook", "hooks", "kind", "leaf", "listed", "made"),
-        "next_functions",
-        *("outputs", "saved", "seq", "simple", "storage", "task", "thread", "unpacked"),
-    )
+    # What most nodes have: to set it for each would take a third of the time that one takes.
+    freed: CallSite = None
+    hooks: list[Hooked] | None = None
+    breaks: tuple[str, list[Any]] | None = None
+    task: Any = None  # the backward that is about to run it
+    hook: Any = None  # what this package has put into torch's node
+    above: weakref.ref[TorchNode] | list[weakref.ref[TorchNode]] | None = None
+    next_functions: tuple[tuple[TorchNode | None, int], ...] = ()
+    saved: Sequence[Saved] = ()
+    leaf = False
+    storage = 0  # of a leaf's tensor
+    computes = False  # whether it runs Python code of the user's
+    simple = False  # whether it is one of C++ with one output, and no leaf
+    listed: Any = None  # torch's dtype of its output, if that is `simple` and small
+    _tensor: weakref.ref[Any] | None = None  # a tensor that it made
+    _variable: weakref.ref[Any] | None = None
+
     beginning: ClassVar[dict[TorchNode, Any]] = {}
     """torch's own nodes of the backward that is about to begin, which readers are given."""
 
@@ -93,11 +104,10 @@ class TorchNode:
     def __init__(self, function: Any, metadata: Any, birth: Birth, thread: int, last: Last) -> None:
         of = type(function)
         kind: Kind = kinds[of]
-        code, lasti, made, its_thread, _, unpacked, shape, dtype = birth
+        code, lasti, made, its_thread, _, unpacked, shape, dtype, _ = birth
         self.seq = next(sequence)
         self.kind = of
         self._name = kind.name or learned_name(kind, function)
-        self.leaf = kind.leaf
         # What nodes of one class mostly share is one object: a graph of small ops is mostly this.
         site = kind.site
         if site[0] is not code or site[1] != lasti:
@@ -106,39 +116,27 @@ class TorchNode:
         self.made = made or perf_counter_ns()
         self.unpacked = unpacked
         self.thread = its_thread or thread
-        self.next_functions: tuple[tuple[TorchNode | None, int], ...] = ()
-        self.freed: CallSite = None
-        self.hooks: list[Hooked] | None = None
+        self.task = self.hook = None
         if len(metadata) > 1:
             self.freed, self.hooks = metadata.get(FREED), metadata.get(HOOKS)
-            self.breaks: tuple[str, list[Any]] | None = metadata.get(BREAKS)
-        else:
-            self.breaks = None
-        self.task: Any = None  # the backward that is about to run it
-        self.hook: Any = None  # what this package has put into torch's node
-        self.above: weakref.ref[TorchNode] | list[weakref.ref[TorchNode]] | None = None
-        self._tensor: weakref.ref[Any] | None = None  # a tensor that it made
-        self.computes = kind.custom  # whether it runs Python code of the user's
-        self.simple = False  # whether it is one of C++ with one output, and no leaf
-        self.listed: Any = None  # torch's dtype of its output, if that is `simple` and small
-        if kind.leaf:
-            variable = function.variable
-            self._variable: weakref.ref[Any] | None = weakref.ref(variable)
-            self.outputs: Any = ((shape_of(variable), dtypes[variable.dtype]),)
-            memory = memory_of(variable)  # the variable may be gone when its record is made
-            self.storage = 0 if memory is None else memory.number
-            self.saved: list[Saved] = []
-            return
-        self._variable = None
+            self.breaks = metadata.get(BREAKS)
         if shape is not None and kind.single:
             outputs = kind.outputs
             named = dtypes[dtype]
             if outputs[0][0] != shape or outputs[0][1] is not named:
                 kind.outputs = outputs = ((shape, named),)
                 kind.listed = listed_as(shape, dtype)
-            self.outputs = outputs
+            self.outputs: Any = outputs
             self.simple = True
             self.listed = kind.listed
+        elif kind.leaf:
+            self.leaf = True
+            variable = function.variable
+            self._variable = weakref.ref(variable)
+            self.outputs = ((shape_of(variable), dtypes[variable.dtype]),)
+            memory = memory_of(variable)  # the variable may be gone when its record is made
+            self.storage = 0 if memory is None else memory.number
+            return
         else:
             metas = function._input_metadata
             found = list(map(_outline, metas))
@@ -147,6 +145,7 @@ class TorchNode:
                 self.listed = listed_as(found[0][0], metas[0].dtype)
                 kind.single = kind.single or shape is not None
             self.outputs = tuple(found) or (((), dtypes[torch.float32]),)
+            self.computes = kind.custom
         if kind.tensors:
             trusted = unpacked == Trusted.number
             saved = (
@@ -155,8 +154,6 @@ class TorchNode:
             self.saved = saved
             if saved and saved[0].kind == "packed":
                 self.computes = True
-        else:
-            self.saved = []
 
     def __repr__(self) -> str:
         return f"<{self.name()} {self.seq} of torch>"
@@ -218,6 +215,13 @@ class TorchNode:
             if function is None:
                 return None
             return array_or_none(saved_value(function, name))
+
+    def saved_requires_grad(self, name: str) -> bool:
+        """Whether a gradient goes to the input that was saved under this name."""
+        with DisableTorchFunction():
+            function = self.function()
+            value = None if function is None else saved_value(function, name)
+            return value is not None and value.requires_grad
 
     def saved_arrays(self, most: int) -> list[tuple[str, bool, Any]]:
         """Name, whether it is its own output, and array of each saved tensor that is there."""

@@ -7,20 +7,18 @@ attribute `fields` and to the Inspector, as with this package's own engine.
 from __future__ import annotations
 
 import contextlib
-import math
 import sys
 from collections import deque
 from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 from typing import Any, Final
 
-import numpy as np
 import torch
 
 from ag_visual.bridge.arrays import MOST_WRITES, Memory, array_of, dtypes, memory_of, shape_of
-from ag_visual.bridge.backward import Backward, Run
+from ag_visual.bridge.backward import Backward
 from ag_visual.bridge.forward import TRAINING
-from ag_visual.bridge.node import TorchNode, leads
+from ag_visual.bridge.node import TorchNode
 from ag_visual.bridge.releases import TELLS
 from ag_visual.bridge.saved import (
     KEY,
@@ -37,7 +35,6 @@ from ag_visual.core.diagnosis import variable_names
 from ag_visual.core.diagnosis.errors import add_repair, distinct, line_of, lines, report
 from ag_visual.core.diagnosis.repair import Repair
 from ag_visual.errors import SilentWriteWarning
-from ag_visual.events import instrument
 from ag_visual.events.memory import Extent
 
 MODIFIED: Final = "has been modified by an inplace operation"
@@ -66,8 +63,13 @@ def of_backward(error: RuntimeError, task: Backward) -> None:
         _second(error, task)
 
 
-def of_forward(error: RuntimeError, func: Any, args: Any, frame: Any) -> None:
-    """Explain the error of an operation that must not write where it was to."""
+def of_forward(
+    error: RuntimeError, func: Any, args: Any, frame: Any, birth_of: Callable[[Any], Any]
+) -> None:
+    """Explain the error of an operation that must not write where it was to.
+
+    birth_of: the record of a node of torch's, or its birth.
+    """
     text = str(error)
     if hasattr(error, "fields") or not args or not isinstance(args[0], torch.Tensor):
         return
@@ -84,7 +86,7 @@ def of_forward(error: RuntimeError, func: Any, args: Any, frame: Any) -> None:
     if not leaf:
         with contextlib.suppress(RuntimeError):  # torch may not even say what made it
             function = tensor.grad_fn
-            birth = None if function is None else function.metadata.get(KEY)
+            birth = None if function is None else birth_of(function)
         call_site = (
             birth.call_site if isinstance(birth, TorchNode) else birth and (birth[0], birth[1])
         )
@@ -313,7 +315,7 @@ def _modified(error: RuntimeError, text: str, task: Backward) -> None:
         )
     add_repair(fields, "torch")
     if fields["saved"]["site"] is source.UNKNOWN:
-        note += "\n  saved by    " + node.name() + ", on a line that was not watched"
+        note += f"\n  saved by    {node.name()}, on a line that was not watched, or is forgotten"
     _report(error, fields, lines(fields) + note)
 
 
@@ -429,46 +431,3 @@ def _gave_back(function: Any) -> bool:
             if SECOND in str(error):
                 return True
     return False
-
-
-def first_nonfinite(task: Backward, runs: list[Run]) -> None:
-    """Report the first node of a backward at which a NaN or an infinity arrived, if a leaf got one.
-
-    A NaN goes on to everything below: it is enough to look at leaves first.
-    """
-    if all(map(_finite, task.leaves)):
-        return
-    for at, (node, _, _, value, _, _) in enumerate(runs):
-        if _finite(value):
-            continue
-        before = runs[at - 1][0] if at else None
-        guilty = node
-        if before is not None:
-            ends = [above for above, *_ in runs[:at] if leads(above, node)]
-            guilty = ends[-1] if ends else node
-        site = source.resolve_call_site(guilty.call_site)
-        shape, kind = node.outputs[0]
-        did = f"{guilty.name()} gave" if guilty is not node else "the backward began with"
-        fields = _fields(
-            "other", guilty.name(), guilty.seq, source.resolve_call_site(task.call_site)
-        ) | {
-            "tensor": {"name": None, "shape": shape, "dtype": kind.name},
-            "saved": {"site": site, "version": 0},
-            "repair": None,
-        }
-        fields["text"] = (
-            f"The first NaN or infinity of this backward: {did} one to {node.name()}."
-            + line_of("made at", site)
-        )
-        if instrument.problem is not None:
-            instrument.problem(RuntimeError(fields["text"]), fields)
-        return
-
-
-def _finite(value: Any) -> bool:
-    """Whether the figures of a run have no NaN and no infinity."""
-    if value is None or type(value) is float:
-        return value is None or math.isfinite(value)
-    if type(value) is list and type(value[0]) is float:
-        return all(map(math.isfinite, value))
-    return bool(np.isfinite(value).all())

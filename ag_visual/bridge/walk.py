@@ -5,7 +5,8 @@ from __future__ import annotations
 import operator
 import weakref
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Final
 
 from ag_visual.bridge.node import Birth, TorchNode
@@ -17,7 +18,10 @@ Root = tuple[Any, "weakref.ref[Any] | None"]
 MOST_UNWIRED: Final = 4096
 """Nodes that are held until somebody asks for one from below: who records asks soon."""
 
-NO_BIRTH: Final[Birth] = (None, 0, 0, 0, 0, 0, None, None)
+New = tuple[int, Any, Birth | None, Any, Any]
+"""A node of torch's that has no record: its sequence number, itself, birth, edges, metadata."""
+
+NO_BIRTH: Final[Birth] = (None, 0, 0, 0, 0, 0, None, None, None)
 
 
 def discover(
@@ -25,64 +29,57 @@ def discover(
     others: Sequence[Root],
     thread: int,
     numbers: dict[int, list[tuple[str, int]]] | None = None,
+    births: Mapping[int, Birth] = MappingProxyType({}),
 ) -> tuple[list[TorchNode], dict[TorchNode, Any]]:
     """Find the new nodes below `roots` and below others.
 
     Returns the new ones in the order in which torch made them, and all nodes below `roots`, each
     with torch's own. thread: of those of which nobody saw the operation. numbers: names and
-    numbers of new ones are added to it, by torch's sequence number.
+    numbers of new ones are added to it, by torch's sequence number. births: those that are in no
+    metadata, by torch's sequence number.
     """
-    found: dict[Any, tuple[Birth, Any, Any]] = {}  # of new ones, with edges and metadata
+    found: dict[Any, New] = {}
     known: dict[Any, Any] = {None: None}
-    pending = [(function, NO_BIRTH) for function, _ in roots]
+    pending = [function for function, _ in roots]
     # The last ones first: most of the others are found below them.
-    later = [(function, NO_BIRTH) for function, _ in others]
+    later = [function for function, _ in others]
     reached: list[Any] = []  # all below `roots`
-    walking_roots = True
+    walking_roots, all_born = True, True
     while pending or walking_roots:
         if not pending:
             pending, walking_roots = later, False
             continue
-        function, around = pending.pop()
-        if function in known:
+        function = pending.pop()
+        if function in known or function in found:
             continue
-        before = found.get(function)
-        if before is not None:
-            # Reached before from another operation: the one that made it may come later.
-            birth, below, metadata = before
-            if birth[0] is not None or not _made_in(function, around):
+        if walking_roots:
+            reached.append(function)
+        metadata = function.metadata
+        below = function.next_functions
+        birth = metadata.get(KEY)
+        if type(birth) is TorchNode:
+            known[function] = birth
+            if not walking_roots:
                 continue
-            birth = *around[:6], None, None
-            found[function] = birth, below, metadata
         else:
-            if walking_roots:
-                reached.append(function)
-            metadata = function.metadata
-            birth = metadata.get(KEY)
-            if type(birth) is TorchNode:
-                known[function] = birth
-                if not walking_roots:
-                    continue
-                birth, below = NO_BIRTH, function.next_functions
-            else:
-                if birth is None:
-                    birth = NO_BIRTH
-                    if _made_in(function, around):
-                        birth = *around[:6], None, None  # shape and dtype are of the node above
-                below = function.next_functions
-                found[function] = birth, below, metadata
+            rank = function._sequence_nr()
+            if birth is None:
+                birth = births.get(rank)
+                all_born = all_born and (birth is not None or rank == _LEAF_RANK)
+            found[function] = rank, function, birth, below, metadata
         for following, _ in below:
             if following not in known:
-                pending.append((following, birth))
-    order = sorted(found, key=_rank)
+                pending.append(following)
+    order = sorted(found.values(), key=_rank)
+    if not all_born:
+        _inherit(order, found)
+        order = sorted(found.values(), key=_rank)
     leaves = bisect_left(order, _LEAF_RANK, key=_rank)
-    order = order[leaves:] + order[:leaves]
     new, unwired = [], []
     broken = []
     last = Last()
-    for function in order:
-        birth, below, metadata = found[function]
-        node = TorchNode(function, metadata, birth, thread, last)
+    for _, function, birth, below, metadata in (*order[leaves:], *order[:leaves]):
+        node = TorchNode(function, metadata, birth or NO_BIRTH, thread, last)
         known[function] = metadata[KEY] = node
         new.append(node)
         if below:
@@ -100,13 +97,28 @@ def discover(
     if len(TorchNode.unwired) > MOST_UNWIRED:
         TorchNode.wire_back()
     if numbers is not None:
-        for function, node in zip(order, new, strict=True):
-            if not node.leaf:
-                numbers.setdefault(_rank(function), []).append((node.name(), node.seq))
+        for rank, function, *_ in order[:leaves]:
+            node = known[function]
+            numbers.setdefault(rank, []).append((node.name(), node.seq))
     for function, tensor in (*roots, *others):
         if tensor is not None:
             known[function].made_tensor(tensor)
     return new, {known[function]: function for function in reached}
+
+
+def _inherit(order: list[New], found: dict[Any, New]) -> None:
+    """Give nodes without a birth that of the operation that made a node above them, too.
+
+    The shape and the dtype are those of the node above.
+    """
+    for _, function, *_ in reversed(order):
+        birth, below = found[function][2:4]
+        if birth is None or birth[0] is None:
+            continue
+        for following, _ in below:
+            under = found.get(following)
+            if under is not None and under[2] is None and birth[4] <= under[0] < _LEAF_RANK:
+                found[following] = *under[:2], (*birth[:6], None, None, None), *under[3:]
 
 
 def _wire(node: TorchNode, below: Any, known: dict[Any, Any]) -> None:
@@ -118,10 +130,5 @@ def _wire(node: TorchNode, below: Any, known: dict[Any, Any]) -> None:
 
 
 _LEAF_RANK: Final = 2**64 - 1
-_rank: Final = operator.methodcaller("_sequence_nr")
+_rank: Final = operator.itemgetter(0)
 """torch's sequence number, and that of all leaves."""
-
-
-def _made_in(function: Any, birth: Birth) -> bool:
-    """Whether the operation that made a node above made this one, too."""
-    return birth[0] is not None and birth[4] <= function._sequence_nr() < _LEAF_RANK

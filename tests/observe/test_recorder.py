@@ -92,7 +92,8 @@ def test_two_ops_in_one_call_are_recorded_as_when_called_one_by_one(recorder, mo
                 [(row["seq"] - first, row["norm"]) for row in told["runs"][:3]],
             ]
         )  # fmt: skip
-    assert calls and calls[0] is not None
+    assert calls
+    assert calls[0] is not None
     assert [name for name, *_ in found[0][0]] == [
         "MulBackward0",
         "LogSoftmaxBackward0",

@@ -30,19 +30,27 @@ _KINDS: Final = 1024
 _F32: Final = np.dtype(np.float32)
 _F64: Final = np.dtype(np.float64)
 _NOWHERE: Final = object()
+_FEW: Final = 16
+"""Elements up to which to ask each of Python's numbers takes less than to ask the array."""
 _ELEMENTS: Final = 1 << 24
 """Elements looked at in a graph whose loss is not finite."""
 
 
+OWN: Final = 1
+"""The node's own output, the values of a leaf, or what the backward was called of."""
+DATA: Final = 2
+"""An input to which no gradient goes: nothing in the graph made it."""
+
+
 class Odd(NamedTuple):
-    """Counts of one saved tensor; name VALUE: of a leaf's values, or of what a root gave. beyond: 1
-    or more, or -1 or less. Of what is raised to a power, zeros and negative numbers are counted
-    where its exponent does not take them.
+    """Counts of one saved tensor; name VALUE: of a leaf's values, or of what a root gave. flags:
+    OWN, DATA. beyond: 1 or more, or -1 or less. Of what is raised to a power, zeros and negative
+    numbers are counted where its exponent does not take them.
     """
 
     seq: int
     name: str
-    own: bool
+    flags: int
     elements: int
     nan: int
     inf: int
@@ -149,7 +157,7 @@ class OddValues:
 
     def of(self, task: LiveBackward) -> list[Odd]:
         """What its nodes saved that is odd, those made first."""
-        if self._edges.none_of(task.counts) and _finite_number(task.results()):
+        if self._edges.none_of(task.counts) and _few_and_finite(task.results()):
             self._odd = None  # as `_of` answers, which is felt in a small backward
             return []
         return quietly(self._of, task)
@@ -181,12 +189,17 @@ def _code_of(task: LiveBackward) -> Any:
     return (task.call_site or (_NOWHERE,))[0]
 
 
-def _finite_number(results: Sequence[Any]) -> bool:
-    """Whether a backward was called of one finite number, as it is of a loss."""
-    if len(results) != 1 or type(results[0]) is not np.ndarray or results[0].size != 1:
-        return False
-    kind = results[0].dtype
-    return (kind is _F32 or kind is _F64) and math.isfinite(results[0].item())
+def _few_and_finite(results: Sequence[Any]) -> bool:
+    """Whether what a backward was called of is a few finite numbers, as most losses are."""
+    for result in results:
+        if type(result) is not np.ndarray or result.size > _FEW:
+            return False
+        kind = result.dtype
+        if kind is not _F32 and kind is not _F64:
+            return False
+        if not all(map(math.isfinite, result.ravel().tolist())):
+            return False
+    return len(results) > 0
 
 
 def _arrays(node: LiveNode) -> list[tuple[str, bool, Any]]:
@@ -209,9 +222,9 @@ def _of_node(node: LiveNode, edge: _Edge) -> Iterator[Odd]:
         if name != edge.name or _is(_positive if power else edge.fine, array):
             continue
         if not power:
-            yield _counted(node.seq, name, own, array)
+            yield _counted(node, name, own, array)
         elif (needed := _power(node)) is not None and not _is(needed, array):
-            yield _of_power(_counted(node.seq, name, own, array), needed)
+            yield _of_power(_counted(node, name, own, array), needed)
 
 
 def _is_power(edge: _Edge) -> bool:
@@ -241,21 +254,22 @@ def _power(node: LiveNode) -> Callable[[Any], bool] | None:
     return None
 
 
-def _counted(seq: int, name: str, own: bool, array: Any) -> Odd:
+def _counted(node: LiveNode, name: str, own: bool, array: Any) -> Odd:
+    flags = OWN if own else 0 if node.saved_requires_grad(name) else DATA
     count = np.count_nonzero
     nan, inf = int(count(np.isnan(array))), int(count(np.isinf(array)))
     zero = int(array.size - count(array))
     if array.dtype.kind == "c":
-        return Odd(seq, name, own, int(array.size), nan, inf, zero, 0, 0)
+        return Odd(node.seq, name, flags, int(array.size), nan, inf, zero, 0, 0)
     below, beyond = int(count(array < 0)), int(count(np.abs(array) >= 1))
-    return Odd(seq, name, own, int(array.size), nan, inf, zero, below, beyond)
+    return Odd(node.seq, name, flags, int(array.size), nan, inf, zero, below, beyond)
 
 
 def _odd_results(task: LiveBackward) -> Iterator[Odd]:
     """What the backward was called of and is not finite."""
     for (node, *_), result in zip(task.root_edges, task.results(), strict=False):
         if _plain(result) and result.size <= LARGEST and not _finite(result):
-            yield _counted(node.seq, VALUE, True, result)
+            yield _counted(node, VALUE, True, result)
 
 
 def _values(leaf: LiveNode) -> list[tuple[str, bool, Any]]:
@@ -317,6 +331,6 @@ def _all_of(nodes: Iterable[LiveNode], edge_of: dict[Any, _Edge | None]) -> list
             if power:
                 fine = _power(node) or _finite
             if not _is(fine, array):
-                counts = _counted(node.seq, name, own, array)
+                counts = _counted(node, name, own, array)
                 found.append(_of_power(counts, fine) if power else counts)
     return found

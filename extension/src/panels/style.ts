@@ -171,6 +171,9 @@ export const CSS = `
 .agv-root .agv-mini { position: absolute; right: 14px; bottom: 12px; width: 120px; height: 86px;
   border: 1px solid var(--agv-line2);
   border-radius: 8px; background: var(--agv-bg); box-shadow: var(--agv-shadow); overflow: hidden; }
+.agv-root .agv-mini[data-corner="left"] { right: auto; left: 14px; }
+.agv-root .agv-mini[data-pale="yes"] { opacity: 0.2; }
+.agv-root .agv-mini[data-pale="yes"]:is(:hover, :active) { opacity: 1; }
 .agv-root .agv-mini[data-needed="no"] { visibility: hidden; }
 .agv-root .agv-mini canvas { display: block; width: 100%; height: 100%; cursor: pointer;
   touch-action: none; }

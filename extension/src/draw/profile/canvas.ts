@@ -212,7 +212,8 @@ export class TimeCanvas {
     const [start, end] = [profile.start[row], profile.end[row]];
     const length = window.to - window.from;
     const pixels = ((end - start) / length) * this.width;
-    if (pixels < 8 || pixels > this.width) {
+    // A moment is as narrow however closely one looks.
+    if (end > start && (pixels < 8 || pixels > this.width)) {
       this.fit({ from: start - 4 * (end - start), to: end + 4 * (end - start) });
     } else if (start < window.from || end > window.to) {
       const middle = (start + end) / 2;

@@ -3,7 +3,7 @@
 import { HUE_VARIABLES } from '../../draw/profile/colours';
 
 /** What the kinds of slices take from the panel's palette, in the order of Hue. */
-const STRONG = ['accent', 'done', 'run', 'param', 'ink3', 'save', 'ink3', 'ink3'];
+const STRONG = ['accent', 'done', 'run', 'param', 'ink3', 'save', 'ink3', 'ink3', 'accent'];
 
 const COLOURS = HUE_VARIABLES.map(
   (name, i) =>
@@ -20,7 +20,7 @@ export const TIME_CSS = `
   min-height: 0; background: var(--agv-bg); }
 .agv-root .agv-timing-head { display: flex; flex-wrap: wrap; align-items: center; gap: 6px 10px;
   padding: 6px 14px; border-bottom: 1px solid var(--agv-line); color: var(--agv-ink2); }
-.agv-root .agv-timing-head > .agv-elide { flex: 1 1 260px; }
+.agv-root .agv-timing-head > .agv-elide { flex: 1 1 auto; max-width: 100%; }
 .agv-root .agv-timing-head .agv-views { position: static; flex: none; }
 .agv-root .agv-timing-notices { padding: 5px 14px; background: var(--agv-run-bg);
   color: color-mix(in srgb, var(--agv-run) 60%, var(--agv-ink)); font-size: 12px;
