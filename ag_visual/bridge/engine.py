@@ -137,6 +137,7 @@ class Watcher:
         """Leave torch as it was; again where an interrupt ended that, or `start`, halfway."""
         for mode in self._modes:
             mode.stop()
+        self._births = {}
         stack.left.append(self._mode)
         stack.leave_all()
         self._aside.end()

@@ -21,7 +21,6 @@ from torch.autograd import forward_ad
 
 from ag_visual.bridge import rule
 from ag_visual.bridge.arrays import (
-    array_of,
     array_or_none,
     dtypes,
     kept_array,
@@ -77,23 +76,12 @@ Hooked = tuple[HookField, Callable[[], Any]]
 class TorchNode:
     """A node of torch's graph: `events.live.LiveNode`."""
 
-    # What most nodes have: to set it for each would take a third of the time that one takes.
-    freed: CallSite = None
-    hooks: list[Hooked] | None = None
-    breaks: tuple[str, list[Any]] | None = None
-    task: Any = None  # the backward that is about to run it
-    hook: Any = None  # what this package has put into torch's node
-    above: weakref.ref[TorchNode] | list[weakref.ref[TorchNode]] | None = None
-    next_functions: tuple[tuple[TorchNode | None, int], ...] = ()
-    saved: Sequence[Saved] = ()
-    leaf = False
-    storage = 0  # of a leaf's tensor
-    computes = False  # whether it runs Python code of the user's
-    simple = False  # whether it is one of C++ with one output, and no leaf
-    listed: Any = None  # torch's dtype of its output, if that is `simple` and small
-    _tensor: weakref.ref[Any] | None = None  # a tensor that it made
-    _variable: weakref.ref[Any] | None = None
-
+    __slots__ = (
+        *("__weakref__", "_name", "_tensor", "_variable", "above", "call_site"),
+        *("computes", "breaks", "freed", "hook", "hooks", "kind", "leaf", "listed", "made"),
+        "next_functions",
+        *("outputs", "saved", "seq", "simple", "storage", "task", "thread", "unpacked"),
+    )
     beginning: ClassVar[dict[TorchNode, Any]] = {}
     """torch's own nodes of the backward that is about to begin, which readers are given."""
 
@@ -107,6 +95,21 @@ class TorchNode:
         code, lasti, made, its_thread, _, unpacked, shape, dtype, _ = birth
         self.seq = next(sequence)
         self.kind = of
+        # The backward that is about to run it; what this package has put into torch's node.
+        self.task: Any = None
+        self.hook: Any = None
+        self.above: weakref.ref[TorchNode] | list[weakref.ref[TorchNode]] | None = None
+        self._tensor: weakref.ref[Any] | None = None  # a tensor that it made
+        self._variable: weakref.ref[Any] | None = None
+        self.next_functions: tuple[tuple[TorchNode | None, int], ...] = ()
+        self.saved: Sequence[Saved] = ()
+        self.leaf = kind.leaf
+        self.computes = kind.custom  # whether it runs Python code of the user's
+        self.simple = False  # whether it is one of C++ with one output, and no leaf
+        self.listed: Any = None  # torch's dtype of its output, if that is `simple` and small
+        self.freed: CallSite = None
+        self.hooks: list[Hooked] | None = None
+        self.breaks: tuple[str, list[Any]] | None = None
         self._name = kind.name or learned_name(kind, function)
         # What nodes of one class mostly share is one object: a graph of small ops is mostly this.
         site = kind.site
@@ -116,8 +119,7 @@ class TorchNode:
         self.made = made or perf_counter_ns()
         self.unpacked = unpacked
         self.thread = its_thread or thread
-        self.task = self.hook = None
-        if len(metadata) > 1:
+        if metadata and (len(metadata) > 1 or KEY not in metadata):
             self.freed, self.hooks = metadata.get(FREED), metadata.get(HOOKS)
             self.breaks = metadata.get(BREAKS)
         if shape is not None and kind.single:
@@ -130,7 +132,6 @@ class TorchNode:
             self.simple = True
             self.listed = kind.listed
         elif kind.leaf:
-            self.leaf = True
             variable = function.variable
             self._variable = weakref.ref(variable)
             self.outputs = ((shape_of(variable), dtypes[variable.dtype]),)
@@ -145,7 +146,6 @@ class TorchNode:
                 self.listed = listed_as(found[0][0], metas[0].dtype)
                 kind.single = kind.single or shape is not None
             self.outputs = tuple(found) or (((), dtypes[torch.float32]),)
-            self.computes = kind.custom
         if kind.tensors:
             trusted = unpacked == Trusted.number
             saved = (
@@ -297,9 +297,9 @@ class TorchNode:
         with DisableTorchFunction():
             variable = self.variable
             grad = None if variable is None else variable.grad
-            if grad is None or grad.layout is not torch.strided or grad.device.type != "cpu":
+            if grad is None or not grad.is_cpu or grad.layout is not torch.strided:
                 return None
-            return variable._version, array_of(grad).flat[:FIRST]
+            return variable._version, kept_array(grad).flat[:FIRST]
 
     def result(self) -> Any:
         """The array of a tensor that it made, such as the one that a backward was called of."""
@@ -405,6 +405,9 @@ class TorchNode:
                 return None
             function = edge.node
             return function if function.metadata.get(KEY) is self else None
+        function = self._direct()
+        if function is not None:
+            return function
         if self.unwired:
             self.wire_back()
         seen: set[TorchNode] = {self}

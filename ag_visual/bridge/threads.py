@@ -10,8 +10,8 @@ import torch
 
 from ag_visual.bridge.releases import TELLS
 
-_SERVICES: Final = {"ipykernel", "IPython", __name__.partition(".")[0]}
-"""Packages whose threads run nothing of the program's: those of a notebook's kernel, and ours."""
+_SERVICES: Final = {"ipykernel", "IPython", "tqdm", __name__.partition(".")[0]}
+"""Packages whose threads run nothing of the program's: a notebook's kernel, progress bars, ours."""
 
 
 def alone() -> bool:

@@ -38,8 +38,9 @@ def discover(
     numbers of new ones are added to it, by torch's sequence number. births: those that are in no
     metadata, by torch's sequence number.
     """
-    found: dict[Any, New] = {}
-    known: dict[Any, Any] = {None: None}
+    order: list[New] = []
+    known: dict[Any, Any] = {}
+    seen: set[Any] = {None}
     pending = [function for function, _ in roots]
     # The last ones first: most of the others are found below them.
     later = [function for function, _ in others]
@@ -50,33 +51,33 @@ def discover(
             pending, walking_roots = later, False
             continue
         function = pending.pop()
-        if function in known or function in found:
+        if function in seen:
             continue
+        seen.add(function)
         if walking_roots:
             reached.append(function)
         metadata = function.metadata
-        below = function.next_functions
         birth = metadata.get(KEY)
         if type(birth) is TorchNode:
             known[function] = birth
             if not walking_roots:
                 continue
+            below = function.next_functions
         else:
+            below = function.next_functions
             rank = function._sequence_nr()
-            if birth is None:
+            if birth is None and rank != _LEAF_RANK:
                 birth = births.get(rank)
-                all_born = all_born and (birth is not None or rank == _LEAF_RANK)
-            found[function] = rank, function, birth, below, metadata
+                all_born = all_born and birth is not None
+            order.append((rank, function, birth, below, metadata))
         for following, _ in below:
-            if following not in known:
+            if following not in seen:
                 pending.append(following)
-    order = sorted(found.values(), key=_rank)
+    order.sort(key=_rank)
     if not all_born:
-        _inherit(order, found)
-        order = sorted(found.values(), key=_rank)
+        order = _inherited(order)
     leaves = bisect_left(order, _LEAF_RANK, key=_rank)
-    new, unwired = [], []
-    broken = []
+    new, unwired, broken = [], [], []
     last = Last()
     for _, function, birth, below, metadata in (*order[leaves:], *order[:leaves]):
         node = TorchNode(function, metadata, birth or NO_BIRTH, thread, last)
@@ -84,13 +85,18 @@ def discover(
         new.append(node)
         if below:
             try:
-                _wire(node, below, known)
+                wired = []
+                for edge in below:  # no comprehension: it would be a call for each node
+                    under, at = edge
+                    wired.append(edge if under is None else (known[under], at))
+                node.next_functions = tuple(wired)
             except KeyError:  # threads have numbered nodes side by side
                 unwired.append((node, below))
         if node.breaks is not None:
             broken.append(node)
+    known[None] = None
     for node, below in unwired:
-        _wire(node, below, known)
+        node.next_functions = tuple([(known[under], at) for under, at in below])
     for node in broken:
         node.find_makers()
     TorchNode.unwired.extend(new)
@@ -106,27 +112,21 @@ def discover(
     return new, {known[function]: function for function in reached}
 
 
-def _inherit(order: list[New], found: dict[Any, New]) -> None:
-    """Give nodes without a birth that of the operation that made a node above them, too.
+def _inherited(order: list[New]) -> list[New]:
+    """The same, nodes without a birth with that of the operation that made a node above them, too.
 
     The shape and the dtype are those of the node above.
     """
-    for _, function, *_ in reversed(order):
-        birth, below = found[function][2:4]
+    births = {function: birth for _, function, birth, *_ in order}
+    ranks = {function: rank for rank, function, *_ in order}
+    for _, function, _, below, _ in reversed(order):
+        birth = births[function]
         if birth is None or birth[0] is None:
             continue
-        for following, _ in below:
-            under = found.get(following)
-            if under is not None and under[2] is None and birth[4] <= under[0] < _LEAF_RANK:
-                found[following] = *under[:2], (*birth[:6], None, None, None), *under[3:]
-
-
-def _wire(node: TorchNode, below: Any, known: dict[Any, Any]) -> None:
-    """Give a node its edges, which torch has as `below`."""
-    wired = []
-    for each, at in below:
-        wired.append((known[each], at))  # no comprehension: it would be a call for each node
-    node.next_functions = tuple(wired)
+        for under, _ in below:
+            if births.get(under, NO_BIRTH) is None and birth[4] <= ranks[under] < _LEAF_RANK:
+                births[under] = *birth[:6], None, None, None
+    return [(rank, each, births[each], below, data) for rank, each, _, below, data in order]
 
 
 _LEAF_RANK: Final = 2**64 - 1

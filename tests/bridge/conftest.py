@@ -1,4 +1,4 @@
-"""The test runner's own threads make no graphs: under it, too, nodes are noted by number."""
+"""Threads that were there before a test make no graphs in it: nodes are noted by number."""
 
 from __future__ import annotations
 
@@ -6,10 +6,9 @@ import pytest
 
 from ag_visual.bridge import threads
 
-RUNNERS = threads.others()
-
 
 @pytest.fixture(autouse=True)
-def the_runners_threads_do_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
+def threads_from_before_do_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
     others = threads.others
-    monkeypatch.setattr(threads, "others", lambda: others() - RUNNERS)
+    before = others()
+    monkeypatch.setattr(threads, "others", lambda: others() - before)

@@ -13,6 +13,7 @@ import numpy
 import pytest
 
 import ag_visual as ag
+from ag_visual.arrays import fast
 from ag_visual.autograd.profiler import profile, record_function
 from ag_visual.events import instrument
 from ag_visual.events.spans import EVALUATE, NODE, OP
@@ -102,6 +103,20 @@ def test_memory_between_ops_has_events_of_its_own_as_torchs() -> None:
     assert told[0] == told[1]
     assert told[1][0][1] == ("[memory]", -256, False)
     assert told[1][1][1] == ("[memory]", 2, -512)
+
+
+def test_the_first_use_of_a_compiled_kernel_is_no_time_of_the_op(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(fast, "_known", {})
+    monkeypatch.setattr(fast, "_first", lambda name, kind: None)
+    x = ag.ones(64, 128)
+    with profile() as found, fast.flags(enabled=True):
+        x.log_softmax(1)
+        x.log_softmax(1)
+    softmax = [e for e in found.function_events if e.name == "aten::log_softmax"]
+    inside = [[child.name for child in event.cpu_children] for event in softmax]
+    assert inside == [["[loading compiled kernels]"], []]
 
 
 def test_nested_profiles_are_both_complete() -> None:

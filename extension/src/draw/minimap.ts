@@ -41,31 +41,29 @@ const COLOURS: Partial<Record<number, keyof Colours>> = {
 
 /** The least height of a view, in boxes of the minimap: in a lower one it would hide the graph. */
 const ROOM = 6;
-/** From its box to the sides of the view and to what is seen there, as in the style sheet. */
+/** From its box to the side of the view, as in the style sheet. */
 const SIDE = 14;
-const BELOW = 12;
 
 type Corner = 'right' | 'left';
 
 /** Whether nothing that has a name lies behind it in that corner. */
-function isFree(corner: Corner, minimap: HTMLCanvasElement, scene: Scene, camera: Camera): boolean {
-  const { clientWidth, clientHeight } = minimap;
-  const x = corner === 'left' ? SIDE : camera.width - SIDE - clientWidth;
-  const y = camera.height - BELOW - clientHeight;
+function isFree(corner: Corner, box: HTMLElement, scene: Scene, camera: Camera): boolean {
+  const { offsetTop, offsetWidth, offsetHeight } = box;
+  const x = corner === 'left' ? SIDE : camera.width - SIDE - offsetWidth;
   return !scene.anyIn({
     x: camera.worldX(x),
-    y: camera.worldY(y),
-    width: clientWidth / camera.k,
-    height: clientHeight / camera.k
+    y: camera.worldY(offsetTop),
+    width: offsetWidth / camera.k,
+    height: offsetHeight / camera.k
   });
 }
 
 /** Puts it where it hides nothing; where there is no such corner, it is pale until it is used. */
-function place(minimap: HTMLCanvasElement, scene: Scene, camera: Camera): void {
-  const { dataset } = minimap.parentElement ?? minimap;
+function place(box: HTMLElement, scene: Scene, camera: Camera): void {
+  const { dataset } = box;
   const here: Corner = dataset.corner === 'left' ? 'left' : 'right';
   const other: Corner = here === 'left' ? 'right' : 'left';
-  const free = [here, other].find(corner => isFree(corner, minimap, scene, camera));
+  const free = [here, other].find(corner => isFree(corner, box, scene, camera));
   dataset.corner = free ?? here;
   dataset.pale = free ? 'no' : 'yes';
 }
@@ -83,7 +81,7 @@ export function drawMinimap(minimap: HTMLCanvasElement, frame: Frame): void {
       view.y + view.height < scene.layout.height);
   const parent = minimap.parentElement;
   if (parent) parent.dataset.needed = needed ? 'yes' : 'no';
-  if (needed) place(minimap, scene, camera);
+  if (parent && needed) place(parent, scene, camera);
   const ctx = minimap.getContext('2d');
   if (!ctx || !needed || minimap.clientWidth === 0) {
     return;

@@ -46,8 +46,10 @@ export const TIME_CSS = `
   border-bottom: 1px solid var(--agv-line); }
 .agv-root .agv-timing-chosen dl { display: flex; flex-wrap: wrap; gap: 4px 22px; margin: 0; }
 .agv-root .agv-timing-chosen dl > div { min-width: 0; max-width: 100%; }
-.agv-root .agv-timing-chosen dt { font-size: 11.5px; color: var(--agv-ink3); }
-.agv-root .agv-timing-chosen dd { margin: 0; overflow-wrap: anywhere; }
+.agv-root .agv-timing-chosen dt, .agv-root .agv-timing-chosen dd { float: none; width: auto;
+  margin: 0; }
+.agv-root .agv-timing-chosen dt { font-size: 11.5px; font-weight: 400; color: var(--agv-ink3); }
+.agv-root .agv-timing-chosen dd { overflow-wrap: anywhere; }
 .agv-root .agv-timing-advice { margin: 0 0 8px; padding: 6px 10px 6px 26px; border-radius: 7px;
   background: var(--agv-run-bg); overflow-wrap: anywhere;
   color: color-mix(in srgb, var(--agv-run) 60%, var(--agv-ink)); }
