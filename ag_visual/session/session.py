@@ -216,8 +216,9 @@ class Session:
         if (self.numbers.wanted and self.numbers.on) or self.gate.pause_next:
             return True
         watched = bool(self.pages) and self.recorder.listening and task.parent is None
-        small = len(task.counts) <= MOST_NODES and all(map(runs, task.counts))
-        return watched and small and self.numbers.may_watch()
+        if not watched or len(task.counts) > MOST_NODES or not all(map(runs, task.counts)):
+            return False
+        return self.numbers.may_watch()
 
     def _notify_followers(self, task: LiveBackward) -> None:
         for follower in list(self.followers):
