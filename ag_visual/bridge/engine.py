@@ -541,15 +541,12 @@ class Watcher:
 
     def _end(self, task: Backward, error: str, args: Any) -> None:
         inputs = args[3] if len(args) > 3 else ()
-        runs = task.runs
         task.end(error, whole=not error and not inputs)
         sink = instrument.sink
         if sink is not None and self.events:
             sink.emit((END, perf_counter_ns(), task.thread, task.id, error))
         if instrument.end is not None and self.events:
             instrument.end(task)
-        if runs:
-            problems.first_nonfinite(task, runs)
 
 
 def _roots(outputs: Any) -> list[Root]:

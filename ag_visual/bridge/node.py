@@ -216,6 +216,13 @@ class TorchNode:
                 return None
             return array_or_none(saved_value(function, name))
 
+    def saved_requires_grad(self, name: str) -> bool:
+        """Whether a gradient goes to the input that was saved under this name."""
+        with DisableTorchFunction():
+            function = self.function()
+            value = None if function is None else saved_value(function, name)
+            return value is not None and value.requires_grad
+
     def saved_arrays(self, most: int) -> list[tuple[str, bool, Any]]:
         """Name, whether it is its own output, and array of each saved tensor that is there."""
         found: list[tuple[str, bool, Any]] = []

@@ -7,20 +7,18 @@ attribute `fields` and to the Inspector, as with this package's own engine.
 from __future__ import annotations
 
 import contextlib
-import math
 import sys
 from collections import deque
 from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 from typing import Any, Final
 
-import numpy as np
 import torch
 
 from ag_visual.bridge.arrays import MOST_WRITES, Memory, array_of, dtypes, memory_of, shape_of
-from ag_visual.bridge.backward import Backward, Run
+from ag_visual.bridge.backward import Backward
 from ag_visual.bridge.forward import TRAINING
-from ag_visual.bridge.node import TorchNode, leads
+from ag_visual.bridge.node import TorchNode
 from ag_visual.bridge.releases import TELLS
 from ag_visual.bridge.saved import (
     KEY,
@@ -37,7 +35,6 @@ from ag_visual.core.diagnosis import variable_names
 from ag_visual.core.diagnosis.errors import add_repair, distinct, line_of, lines, report
 from ag_visual.core.diagnosis.repair import Repair
 from ag_visual.errors import SilentWriteWarning
-from ag_visual.events import instrument
 from ag_visual.events.memory import Extent
 
 MODIFIED: Final = "has been modified by an inplace operation"
@@ -434,46 +431,3 @@ def _gave_back(function: Any) -> bool:
             if SECOND in str(error):
                 return True
     return False
-
-
-def first_nonfinite(task: Backward, runs: list[Run]) -> None:
-    """Report the first node of a backward at which a NaN or an infinity arrived, if a leaf got one.
-
-    A NaN goes on to everything below: it is enough to look at leaves first.
-    """
-    if all(map(_finite, task.leaves)):
-        return
-    for at, (node, _, _, value, _, _) in enumerate(runs):
-        if _finite(value):
-            continue
-        before = runs[at - 1][0] if at else None
-        guilty = node
-        if before is not None:
-            ends = [above for above, *_ in runs[:at] if leads(above, node)]
-            guilty = ends[-1] if ends else node
-        site = source.resolve_call_site(guilty.call_site)
-        shape, kind = node.outputs[0]
-        did = f"{guilty.name()} gave" if guilty is not node else "the backward began with"
-        fields = _fields(
-            "other", guilty.name(), guilty.seq, source.resolve_call_site(task.call_site)
-        ) | {
-            "tensor": {"name": None, "shape": shape, "dtype": kind.name},
-            "saved": {"site": site, "version": 0},
-            "repair": None,
-        }
-        fields["text"] = (
-            f"The first NaN or infinity of this backward: {did} one to {node.name()}."
-            + line_of("made at", site)
-        )
-        if instrument.problem is not None:
-            instrument.problem(RuntimeError(fields["text"]), fields)
-        return
-
-
-def _finite(value: Any) -> bool:
-    """Whether the figures of a run have no NaN and no infinity."""
-    if value is None or type(value) is float:
-        return value is None or math.isfinite(value)
-    if type(value) is list and type(value[0]) is float:
-        return all(map(math.isfinite, value))
-    return bool(np.isfinite(value).all())

@@ -235,6 +235,13 @@ class Node:
         """Name, whether it is its own output, and array of each saved tensor that is there."""
         return saved.arrays(self, most)
 
+    def saved_requires_grad(self, name: str) -> bool:
+        """Whether a gradient goes to the input that was saved under this name."""
+        field, _, index = name.removesuffix("]").partition("[")
+        value = getattr(self, f"s_{field}", None)
+        part = value[int(index)] if index and isinstance(value, tuple) else value
+        return bool(getattr(part, "requires_grad", False))
+
     @property
     def hooked(self) -> bool:
         """Whether it may have hooks."""

@@ -93,6 +93,9 @@ class LiveNode(Protocol):
         it is the node's own output, and its array, of all slices. Asked of many nodes.
         """
 
+    def saved_requires_grad(self, name: str) -> bool:
+        """Whether a gradient goes to a saved input: a node made it, or it is a leaf."""
+
     @property
     def hooked(self) -> bool:
         """Whether `hook_fields` may find any: asked of many nodes."""

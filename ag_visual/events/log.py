@@ -28,8 +28,8 @@ Event = tuple[Any, ...]
 #   BREAK   t, thread, seq, input's name, how it left the graph, code and lasti of where, seq of the
 #         node that made what it was taken from (-1: unknown), that was a leaf
 #   PAUSE t, thread, task, since: a backward that was stopped goes on
-#   ODD   t, thread, task, seq, name of what it saved, that is its own output, elements, and how
-#         many of them are NaN, infinite, zero, negative, beyond (-1, 1)
+#   ODD   t, thread, task, seq, name of what it saved, flags (1: its own output, 2: no gradient goes
+#         there), elements, and how many of them are NaN, infinite, zero, negative, beyond (-1, 1)
 #   HELD  t, thread, task, seq of a leaf that has a gradient, updates since it had none, such leaves
 #   MISSED t, thread, task, backwards before it that were not recorded
 #   RANGE t, thread, range, range around it (0: none, -1: this range ends), name, kind (of a module:

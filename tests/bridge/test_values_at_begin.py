@@ -46,6 +46,24 @@ def test_zeros_that_go_into_a_log_are_counted(engine: Any) -> None:
     assert (loss["name"], loss["nan"]) == ("", 1)
 
 
+def test_what_no_node_made_is_told_apart(engine: Any) -> None:
+    w = engine.ones(3, requires_grad=True)
+    nan = engine.tensor([1.0, float("nan"), 1.0])
+
+    def losses() -> Iterator[Any]:
+        yield engine.nn.functional.mse_loss(w * 2, nan)
+        yield ((w * 2) * nan).sum()
+        yield ((w * 2) * (w * nan)).sum()
+
+    def program() -> None:
+        for loss in losses():
+            loss.backward()
+            engine.zeros(1, requires_grad=True).sum().backward()  # a finite one between
+
+    saved = [(row["name"], int(row["flags"])) for row in table("odd", program) if row["name"]]
+    assert saved == [("target", 2), ("other", 2), ("other", 2), ("other", 0)]
+
+
 def test_fine_numbers_are_not_told(engine: Any) -> None:
     x = engine.tensor([0.5, 2.0], requires_grad=True)
     z = engine.tensor([0.0, -2.0], requires_grad=True)

@@ -29,8 +29,11 @@ for name, question in asked.items():
         "right": question.check(question.answer),
         "done": question.right,
     }
-pages = [link for each in own.values() if isinstance(each, Handout) for link in each.links]
-print("told", json.dumps({"questions": told, "links": sorted(set(pages))}))
+handouts = [each for each in own.values() if isinstance(each, Handout)]
+pages = [link for each in handouts for link in each.links]
+handed = [each for one in handouts for each in one.lessons]
+steps = [name for name, each in own.items() if any(each is lesson for lesson in handed)]
+print("told", json.dumps({"questions": told, "links": sorted(set(pages)), "steps": steps}))
 """
 
 
@@ -90,7 +93,10 @@ def test_it_runs_and_is_answered(
         assert why
     drawn = [str(o.get("data", {}).get("text/plain", "")) for o in outputs]
     assert sum(text.startswith("Question: ") for text in drawn) == len(told["questions"])
-    assert len(told["links"]) >= 2
+    steps = [n for cell in cells(name) for n in re.findall(r"^## Step (\d):", text(cell), re.M)]
+    assert steps == [str(n + 1) for n in range(len(steps))]
+    assert {f"step{n}" for n in steps} <= set(told["steps"]), "a page for each step"
+    assert len(told["links"]) >= len(steps)
     for link in told["links"]:
         page, _, lesson = link.partition("#")
         assert lesson.startswith("lesson=")

@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from ag_visual import load_recording
+from ag_visual.observe.wire.schema import RECORDING_ELEMENT
+
 from ..oracle import torch
 from .notebooks import outputs_of
 
@@ -28,4 +31,8 @@ def test_a_watched_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert runs is not None
     assert int(runs[1]) > 40 * 20
     page = (tmp_path / "watched.html").read_text()
-    assert "The first NaN or infinity of this backward: SqrtBackward0 gave one" in page
+    recording = re.search(rf'id="{RECORDING_ELEMENT}">(.*?)</script>', page, re.S)
+    assert recording is not None
+    (tmp_path / "watched.json").write_text(recording[1])
+    odd = load_recording(tmp_path / "watched.json").tables["odd"]
+    assert odd["zero"].tolist() == [1.0]  # what the root gave, for the finding about its NaN

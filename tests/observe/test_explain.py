@@ -312,3 +312,24 @@ def test_a_detached_input_of_a_custom_function_is_a_cut() -> None:
     kept = x.detach()
     found = ag.explain(x, Product.apply(w, kept).sum())
     assert "ProductBackward was detached" in found.reasons[1].text
+
+
+class ByNumpy(ag.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.enc = ag.nn.Linear(4, 4)
+        self.head = ag.nn.Linear(4, 1)
+
+    def forward(self, x: Any) -> Any:
+        kept = self.enc(x).detach()
+        values = kept.numpy() * 2
+        return self.head(ag.from_numpy(values))
+
+
+def test_a_detach_for_numpy_on_another_line_has_numpys_advice() -> None:
+    model = ByNumpy()
+    found = ag.explain(model.enc.weight, model(ag.ones(2, 4)).sum())
+    assert "what `model.enc` computes is detached at test_explain.py" in str(found)
+    assert found.advice.startswith("compute with tensors in place of NumPy's arrays at test_exp")
+    assert "detach" not in found.advice
+    assert found.advice.count("NumPy") == 1

@@ -92,6 +92,9 @@ def test_a_log_of_zero_takes_one_click(lab: Lab, server: Server) -> None:
     expect(lines.nth(1)).to_contain_text("In[2] line 9")
     expect(cards.locator(".agv-fix")).to_contain_text("log_softmax")
     assert clicks.count == 1
+    clicks.panel.get_by_role("button", name="First with NaN").click()
+    red = "model.states.flags.some(flag => flag & 8)"
+    lab.wait_until(lambda: lab.model(red), "the NaN in the graph")
     lab.pictures("findings")
 
 

@@ -139,10 +139,7 @@ def repair_of(kind: str, site: source.Site) -> str:
         return "leave it out of ctx.mark_non_differentiable, and return its gradient in backward"
     if kind in ("detach", "data"):
         if goes_to_numpy(site.source_line.strip(), site.text):
-            return (
-                f"compute with tensors in place of NumPy's arrays{place}: these are in no graph; "
-                "or write an autograd.Function with a backward around it"
-            )
+            return _without_numpy(place)
         remove = f"remove the {'detach()' if kind == 'detach' else '.data'}{place}"
         line = without_attribute(site.source_line.strip(), site.text)
         return f"{remove}: `{line}`" if line and "\n" not in line else remove
@@ -151,6 +148,13 @@ def repair_of(kind: str, site: source.Site) -> str:
         what = f"`{site.text}`" if site.text else "the operation"
         return f"move {what}{place} out of the {block} block"
     return f"choose an operation with a derivative{place} (softmax for argmax, sigmoid for >)"
+
+
+def _without_numpy(place: str) -> str:
+    return (
+        f"compute with tensors in place of NumPy's arrays{place}: these are in no graph; "
+        "or write an autograd.Function with a backward around it"
+    )
 
 
 def advice_of(breaks: list[Reason], otherwise: str) -> str:
@@ -235,6 +239,13 @@ def forward_reasons(x: Any, frame: Any, types: tuple[type, ...] = ()) -> list[Re
 
 def reason_of_break(graph_break: GraphBreak) -> Reason:
     """The reason that a place in a forward is."""
+    reason, to_numpy = _reason_of_break(graph_break), graph_break.to_numpy
+    if to_numpy is None:
+        return reason
+    return replace(reason, repair=_without_numpy(f" at {to_numpy.where}"))
+
+
+def _reason_of_break(graph_break: GraphBreak) -> Reason:
     site = graph_break.site
     where = placed(site) + (" (where that branch runs)" if graph_break.branch else "")
     if graph_break.kind in ("detach", "detach_", "data"):

@@ -17,7 +17,7 @@ from typing import Any, Final
 from ag_visual.core import detach_sites, source
 from ag_visual.core.diagnosis.source_rewrite import method_call, parsed
 from ag_visual.core.diagnosis.variable_names import Types, scopes_of, tensors_in
-from ag_visual.observe.diagnose.graph_breaks import gives_of, site_of
+from ag_visual.observe.diagnose.graph_breaks import NUMPY, gives_of, site_of
 
 _GRAPHLESS: Final = {"no_grad": "no_grad", "inference_mode": "inference"}
 _SEEN: Final = ("detach", "detach_", "data")
@@ -47,7 +47,8 @@ class GraphBreak:
     """An expression of `forward` where what `of` computes leaves the graph.
 
     kind: 'detach', 'detach_', 'data', 'no_grad', 'inference' or 'other', which `gives` describes.
-    branch: it stands in one, and runs only at times.
+    branch: it stands in one, and runs only at times. to_numpy: where the values become a NumPy
+    array, for which they may have been detached before.
     """
 
     of: str
@@ -55,6 +56,7 @@ class GraphBreak:
     gives: str
     site: source.Site
     branch: bool = False
+    to_numpy: source.Site | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,8 +196,14 @@ def _definition(code: CodeType) -> ast.FunctionDef | None:
 
 def _those_that_ran(breaks: dict[GraphBreak, bool]) -> list[GraphBreak]:
     """Those that run whenever forward does; of those in branches the last one that was seen to run,
-    and those that nobody sees.
+    and those that nobody sees. What goes through NumPy on its way has no other repair.
     """
+    found = _ran(breaks)
+    to_numpy = next((each.site for each in found if each.gives == NUMPY), None)
+    return found if to_numpy is None else [replace(each, to_numpy=to_numpy) for each in found]
+
+
+def _ran(breaks: dict[GraphBreak, bool]) -> list[GraphBreak]:
     found = [graph_break for graph_break, certain in breaks.items() if certain]
     others = [
         replace(graph_break, branch=True) for graph_break, certain in breaks.items() if not certain

@@ -15,10 +15,11 @@ from typing import Final, NamedTuple
 from ag_visual.core import source
 from ag_visual.core.diagnosis.source_rewrite import SourceLocation, method_call, names_in
 
+NUMPY: Final = "a NumPy array"
 _METHODS: Final = {
     "item": "a Python number",
     "tolist": "a list of Python numbers",
-    "numpy": "a NumPy array",
+    "numpy": NUMPY,
     "detach": "a tensor outside of the graph",
     "detach_": "a tensor outside of the graph",
     "argmax": "an index, which has no derivative",

@@ -7,6 +7,7 @@ not finite, once for each row of such backwards.
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final, NamedTuple
@@ -29,19 +30,27 @@ _KINDS: Final = 1024
 _F32: Final = np.dtype(np.float32)
 _F64: Final = np.dtype(np.float64)
 _NOWHERE: Final = object()
+_FEW: Final = 16
+"""Elements up to which to ask each of Python's numbers takes less than to ask the array."""
 _ELEMENTS: Final = 1 << 24
 """Elements looked at in a graph whose loss is not finite."""
 
 
+OWN: Final = 1
+"""The node's own output, the values of a leaf, or what the backward was called of."""
+DATA: Final = 2
+"""An input to which no gradient goes: nothing in the graph made it."""
+
+
 class Odd(NamedTuple):
-    """Counts of one saved tensor; name VALUE: of a leaf's values, or of what a root gave. beyond: 1
-    or more, or -1 or less. Of what is raised to a power, zeros and negative numbers are counted
-    where its exponent does not take them.
+    """Counts of one saved tensor; name VALUE: of a leaf's values, or of what a root gave. flags:
+    OWN, DATA. beyond: 1 or more, or -1 or less. Of what is raised to a power, zeros and negative
+    numbers are counted where its exponent does not take them.
     """
 
     seq: int
     name: str
-    own: bool
+    flags: int
     elements: int
     nan: int
     inf: int
@@ -107,6 +116,11 @@ class _Edges:
 
     def __init__(self) -> None:
         self._known: dict[Any, _Edge | None] = {}
+        self._without: set[Any] = set()  # known kinds that have none
+
+    def none_of(self, nodes: Iterable[LiveNode]) -> bool:
+        """Whether it is known that none of these nodes has one."""
+        return self._without.issuperset(map(_kind, nodes))
 
     def of(self, nodes: Iterable[LiveNode]) -> dict[Any, _Edge | None]:
         """Those of the kinds of these nodes."""
@@ -114,11 +128,14 @@ class _Edges:
         if not kinds <= known.keys():
             if len(known) > _KINDS:
                 known.clear()
+                self._without.clear()
             for node in nodes:
                 if node.kind not in known:
                     name = node.name()
                     found = _SAVED.get(name)
                     known[node.kind] = found and _Edge(*found, name in _GIVE)
+                    if found is None:
+                        self._without.add(node.kind)
         return {kind: known[kind] for kind in kinds}
 
 
@@ -140,6 +157,9 @@ class OddValues:
 
     def of(self, task: LiveBackward) -> list[Odd]:
         """What its nodes saved that is odd, those made first."""
+        if self._edges.none_of(task.counts) and _few_and_finite(task.results()):
+            self._odd = None  # as `_of` answers, which is felt in a small backward
+            return []
         return quietly(self._of, task)
 
     def _of(self, task: LiveBackward) -> list[Odd]:
@@ -169,6 +189,19 @@ def _code_of(task: LiveBackward) -> Any:
     return (task.call_site or (_NOWHERE,))[0]
 
 
+def _few_and_finite(results: Sequence[Any]) -> bool:
+    """Whether what a backward was called of is a few finite numbers, as most losses are."""
+    for result in results:
+        if type(result) is not np.ndarray or result.size > _FEW:
+            return False
+        kind = result.dtype
+        if kind is not _F32 and kind is not _F64:
+            return False
+        if not all(map(math.isfinite, result.ravel().tolist())):
+            return False
+    return len(results) > 0
+
+
 def _arrays(node: LiveNode) -> list[tuple[str, bool, Any]]:
     """Saved arrays of floating point numbers that are looked at without much ado."""
     try:
@@ -189,9 +222,9 @@ def _of_node(node: LiveNode, edge: _Edge) -> Iterator[Odd]:
         if name != edge.name or _is(_positive if power else edge.fine, array):
             continue
         if not power:
-            yield _counted(node.seq, name, own, array)
+            yield _counted(node, name, own, array)
         elif (needed := _power(node)) is not None and not _is(needed, array):
-            yield _of_power(_counted(node.seq, name, own, array), needed)
+            yield _of_power(_counted(node, name, own, array), needed)
 
 
 def _is_power(edge: _Edge) -> bool:
@@ -221,21 +254,22 @@ def _power(node: LiveNode) -> Callable[[Any], bool] | None:
     return None
 
 
-def _counted(seq: int, name: str, own: bool, array: Any) -> Odd:
+def _counted(node: LiveNode, name: str, own: bool, array: Any) -> Odd:
+    flags = OWN if own else 0 if node.saved_requires_grad(name) else DATA
     count = np.count_nonzero
     nan, inf = int(count(np.isnan(array))), int(count(np.isinf(array)))
     zero = int(array.size - count(array))
     if array.dtype.kind == "c":
-        return Odd(seq, name, own, int(array.size), nan, inf, zero, 0, 0)
+        return Odd(node.seq, name, flags, int(array.size), nan, inf, zero, 0, 0)
     below, beyond = int(count(array < 0)), int(count(np.abs(array) >= 1))
-    return Odd(seq, name, own, int(array.size), nan, inf, zero, below, beyond)
+    return Odd(node.seq, name, flags, int(array.size), nan, inf, zero, below, beyond)
 
 
 def _odd_results(task: LiveBackward, results: Sequence[Any]) -> Iterator[Odd]:
     """What the backward was called of and is not finite."""
     for (node, *_), result in zip(task.root_edges, results, strict=False):
         if _plain(result) and result.size <= LARGEST and not _finite(result):
-            yield _counted(node.seq, VALUE, True, result)
+            yield _counted(node, VALUE, True, result)
 
 
 def _values(leaf: LiveNode) -> list[tuple[str, bool, Any]]:
@@ -298,6 +332,6 @@ def _all_of(nodes: Iterable[LiveNode], edge_of: dict[Any, _Edge | None]) -> list
             if power:
                 fine = _power(node) or _finite
             if not _is(fine, array):
-                counts = _counted(node.seq, name, own, array)
+                counts = _counted(node, name, own, array)
                 found.append(_of_power(counts, fine) if power else counts)
     return found

@@ -480,13 +480,13 @@ class Encoder:
         }
 
     def _odd(self, events: Sequence[Event]) -> dict[str, Any]:
-        _, times, _, tasks, seqs, names, own, *counts = zip(*events, strict=True)
+        _, times, _, tasks, seqs, names, flags, *counts = zip(*events, strict=True)
         numbers = ("elements", "nan", "inf", "zero", "negative", "beyond")
         return {
             "seq": seqs,
             "task": tasks,
             "name": self._ids(names),
-            "flags": own,
+            "flags": flags,
             **dict(zip(numbers, counts, strict=True)),
             "t": self._times(times),
         }

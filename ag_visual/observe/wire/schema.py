@@ -223,7 +223,7 @@ TABLES: Final[dict[str, dict[str, Column]]] = {
         "name": Column(
             "u32", "string", "self, result, ...: saved; '': a leaf's values, or the loss"
         ),
-        "flags": Column("u8", says="1: the node's own output"),
+        "flags": Column("u8", says="1: its own output, 2: an input to which no gradient goes"),
         "elements": Column("f64"),
         "nan": Column("f64", says="how many of them are NaN"),
         "inf": Column("f64", says="how many are infinite, of either sign"),

@@ -41,6 +41,32 @@ const COLOURS: Partial<Record<number, keyof Colours>> = {
 
 /** The least height of a view, in boxes of the minimap: in a lower one it would hide the graph. */
 const ROOM = 6;
+/** From its box to the side of the view, as in the style sheet. */
+const SIDE = 14;
+
+type Corner = 'right' | 'left';
+
+/** Whether nothing that has a name lies behind it in that corner. */
+function isFree(corner: Corner, box: HTMLElement, scene: Scene, camera: Camera): boolean {
+  const { offsetTop, offsetWidth, offsetHeight } = box;
+  const x = corner === 'left' ? SIDE : camera.width - SIDE - offsetWidth;
+  return !scene.anyIn({
+    x: camera.worldX(x),
+    y: camera.worldY(offsetTop),
+    width: offsetWidth / camera.k,
+    height: offsetHeight / camera.k
+  });
+}
+
+/** Puts it where it hides nothing; where there is no such corner, it is pale until it is used. */
+function place(box: HTMLElement, scene: Scene, camera: Camera): void {
+  const { dataset } = box;
+  const here: Corner = dataset.corner === 'left' ? 'left' : 'right';
+  const other: Corner = here === 'left' ? 'right' : 'left';
+  const free = [here, other].find(corner => isFree(corner, box, scene, camera));
+  dataset.corner = free ?? here;
+  dataset.pale = free ? 'no' : 'yes';
+}
 
 /** Draws it into its box, which is hidden while all of the graph is on screen, and in low views. */
 export function drawMinimap(minimap: HTMLCanvasElement, frame: Frame): void {
@@ -55,6 +81,7 @@ export function drawMinimap(minimap: HTMLCanvasElement, frame: Frame): void {
       view.y + view.height < scene.layout.height);
   const parent = minimap.parentElement;
   if (parent) parent.dataset.needed = needed ? 'yes' : 'no';
+  if (parent && needed) place(parent, scene, camera);
   const ctx = minimap.getContext('2d');
   if (!ctx || !needed || minimap.clientWidth === 0) {
     return;

@@ -426,6 +426,17 @@ export class Scene {
     return badge >= 0 ? { kind: 'badge', badge, node: this.badgeNode[badge] } : null;
   }
 
+  /** Whether a node or a parameter lies in a box, if only in part. */
+  anyIn(box: Box): boolean {
+    let found = false;
+    const visit = (): void => {
+      found = true;
+    };
+    this.nodes.within(box, visit);
+    this.badges.within(box, visit);
+    return found;
+  }
+
   seqOf(hit: Hit): number {
     return hit.kind === 'node' ? this.graph.seqs[hit.index] : this.graph.badgeSeq[hit.badge];
   }

@@ -6,6 +6,7 @@ import { oneLine } from '../protocol/text';
 import { Container, isNamed } from './container';
 import { countText, placeText, plural } from './format';
 import type { Graph } from './graph';
+import { moduleOfLabel } from './modules';
 import type { Store } from './store';
 
 /** Turns from which on something repeats. */
@@ -150,6 +151,34 @@ function repeatOf(members: Container[], period: number, parent: Container): Cont
   return repeat;
 }
 
+/** The module whose parameter a node takes, as it is or transposed; '' where there is none. */
+function parameterOf(store: Store, seq: number): string {
+  for (const row of store.edgesOf.rows(seq)) {
+    const name = moduleOfLabel(store.label(store.edges.at.dst[row]));
+    if (name !== '') return name;
+  }
+  return '';
+}
+
+/** The modules of the turns, the newest first, where each has parameters of its own: its layers. */
+function layersIn(
+  store: Store,
+  graph: Graph,
+  from: number,
+  period: number,
+  turns: number
+): string[] | null {
+  const names = Array.from({ length: turns }, (_, turn) => {
+    const own = graph.seqs.subarray(from + turn * period, from + (turn + 1) * period);
+    for (const seq of own) {
+      const name = parameterOf(store, seq);
+      if (name !== '') return name;
+    }
+    return '';
+  });
+  return names.every(name => name !== '') && new Set(names).size === turns ? names : null;
+}
+
 /** Tells apart the turns of nodes that one line or module made: the steps of a recurrent one. */
 export function foldNodes(store: Store, graph: Graph, container: Container): void {
   const { first, last, kind, detail } = container;
@@ -167,13 +196,19 @@ export function foldNodes(store: Store, graph: Graph, container: Container): voi
     const [from, to] = [first + at, first + at + period * turns];
     const base = `repeat ${namesOf(store, graph, from, from + period)}`;
     const each = plural(period, 'node');
-    const title =
-      word === 'step' ? `${countText(turns)} steps` : `${countText(turns)} × ${each}`;
+    const layers = word === 'turn' ? layersIn(store, graph, from, period, turns) : null;
+    const title = layers
+      ? `${countText(turns)} layers`
+      : word === 'step'
+        ? `${countText(turns)} steps`
+        : `${countText(turns)} × ${each}`;
     const repeat = made('repeat', base, title, from, to, container);
     repeat.times = turns;
+    const kind = layers ? 'layers' : 'turn';
     for (let turn = 0; turn < turns; turn++) {
       const begin = from + turn * period;
-      const one = made('turn', 'turn', `${word} ${turns - turn}`, begin, begin + period, repeat);
+      const called = layers?.[turn] ?? `${word} ${turns - turn}`;
+      const one = made(kind, kind, called, begin, begin + period, repeat);
       one.detail = each;
       repeat.children.push(one);
     }

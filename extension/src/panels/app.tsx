@@ -146,8 +146,10 @@ function useGrowth(
   const given = useRef(OUTPUT.least);
   useEffect(() => {
     const comparing = presenter.comparing.value;
-    const canvas = comparing ? (comparing.canvases.b ?? comparing.canvases.a) : presenter.canvas;
-    const graph = grow && canvas && root.current ? canvas.roomNeeded(root.current) : 0;
+    const drawn = comparing
+      ? (comparing.canvases.b ?? comparing.canvases.a)
+      : (presenter.numbers ?? presenter.canvas);
+    const graph = grow && drawn && root.current ? drawn.roomNeeded(root.current) : 0;
     const wanted = Math.max(comparing ? OUTPUT.compared : 0, graph);
     const height = Math.round(Math.min(OUTPUT.most, wanted));
     if (grow && height > given.current) {

@@ -7,6 +7,7 @@ import { KIND_NAMES, SIGNS } from '../model/findings/finding';
 import { countText } from '../model/format';
 import type { Presenter } from './presenter';
 import { useInspector } from './presenter';
+import { Repair } from './repair';
 import { SourceLink, Words } from './source_link';
 
 /** 'since pass 4 · 37 of 40 passes' */
@@ -98,25 +99,7 @@ export function FindingCard({ finding }: { finding: Finding }): ReactElement {
           ))}
         </ol>
       )}
-      {advice && (
-        <div className="agv-fix">
-          <span>
-            {advice.code && <code>{block(advice.code, 300)} </code>}
-            <Words text={advice.text} length={300} />
-          </span>
-          {advice.code && (
-            <span className="agv-fix-do">
-              <button
-                type="button"
-                className="agv-btn"
-                onClick={() => void presenter.copy(advice.code ?? '')}
-              >
-                Copy
-              </button>
-            </span>
-          )}
-        </div>
-      )}
+      {advice && <Repair {...advice} />}
       {shown ? (
         <p className="agv-line">
           <button

@@ -20,6 +20,8 @@ import {
 } from '../model/parameters';
 import type { Presenter } from './presenter';
 import { useInspector } from './presenter';
+import type { Order } from './sort_head';
+import { SortHead } from './sort_head';
 import { Words } from './source_link';
 
 /** Height of a row, as in its style. */
@@ -312,7 +314,7 @@ export function ParameterTable(): ReactElement {
     setReverse(again && !reverse);
   };
   // Names go up first, numbers down.
-  const direction = (column: SortKey): 'ascending' | 'descending' =>
+  const direction = (column: SortKey): Order =>
     (column === 'name') === reverse ? 'descending' : 'ascending';
   return (
     <div className="agv-params" data-version={model.version}>
@@ -353,20 +355,15 @@ export function ParameterTable(): ReactElement {
         <thead>
           <tr aria-rowindex={1}>
             {COLUMNS.map(column => (
-              <th
+              <SortHead
                 key={column.key}
-                scope="col"
+                title={column.label}
+                says={column.says}
+                order={column.key === key ? direction(key) : undefined}
+                sort={() => sortBy(column.key)}
                 data-roomy={column.roomy}
                 data-number={column.number ? 'yes' : 'no'}
-                aria-sort={column.key === key ? direction(key) : undefined}
-              >
-                <button type="button" title={column.says} onClick={() => sortBy(column.key)}>
-                  {column.label}
-                  <span aria-hidden="true">
-                    {column.key !== key ? '' : direction(key) === 'ascending' ? ' ▴' : ' ▾'}
-                  </span>
-                </button>
-              </th>
+              />
             ))}
             <th scope="col" title="|grad| of each pass, log scale">
               passes

@@ -48,6 +48,14 @@ export type Tab = 'node' | 'outline' | 'parameters' | 'tensors' | 'hooks' | 'jac
 /** What is kept of a side that was closed by hand. */
 const CLOSED = 'closed';
 
+/** The drawing of every number, while it is there. */
+export interface NumberDrawing {
+  zoomBy(factor: number): void;
+  fit(): void;
+  /** pixels of height that this element needs for all of it to be seen */
+  roomNeeded(around: HTMLElement): number;
+}
+
 export class Presenter implements Disposable {
   readonly model: InspectorModel;
   readonly answers: Answers;
@@ -74,7 +82,7 @@ export class Presenter implements Disposable {
   /** set by the graph view while it is mounted */
   canvas: GraphCanvas | null = null;
   /** set by the drawing of every number while that is mounted in its place */
-  numbers: { zoomBy(factor: number): void; fit(): void } | null = null;
+  numbers: NumberDrawing | null = null;
   focusSearch: () => void = () => undefined;
   /** where the page has an address of its own: one that makes the lesson on screen */
   lessonLink: (() => string) | null = null;

@@ -8,6 +8,7 @@ import { moduleOf } from '../model/findings/pass';
 import { countText, plural } from '../model/format';
 import { FindingCard, SolvedFinding } from './findings';
 import { useCell, useInspector } from './presenter';
+import { Repair } from './repair';
 import { SourceLink, Words } from './source_link';
 
 export function Problems(): ReactElement {
@@ -105,36 +106,19 @@ function Card({ problem }: { problem: Problem }): ReactElement {
       <Strip problem={problem} />
       <Aliases problem={problem} />
       {repair && (
-        <div className="agv-fix">
-          <span>
-            {repair.code && !repair.text.includes(repair.code) && (
-              <code>{block(repair.code, 600)} </code>
-            )}
-            <Words text={repair.text} length={400} />
-          </span>
-          {repair.code && (
-            <span className="agv-fix-do">
-              {repair.edit && presenter.controller.tryOut && (
-                <button
-                  type="button"
-                  className="agv-btn"
-                  data-primary="yes"
-                  title="Puts the changed cell below this one; nothing runs"
-                  onClick={() => void presenter.tryOut(problem)}
-                >
-                  Try it
-                </button>
-              )}
-              <button
-                type="button"
-                className="agv-btn"
-                onClick={() => void presenter.copy(repair.code ?? '')}
-              >
-                Copy
-              </button>
-            </span>
+        <Repair text={repair.text} code={repair.code}>
+          {repair.edit && presenter.controller.tryOut && (
+            <button
+              type="button"
+              className="agv-btn"
+              data-primary="yes"
+              title="Puts the changed cell below this one; nothing runs"
+              onClick={() => void presenter.tryOut(problem)}
+            >
+              Try it
+            </button>
           )}
-        </div>
+        </Repair>
       )}
       {(shown || problem.where) && (
         <p className="agv-line">

@@ -134,11 +134,15 @@ function Drawing({ graph, kept }: { graph: NumberGraph; kept: Kept }): ReactElem
   const zoom = useZoom(scroll, { width, height, above: ABOVE }, kept.scale, kept.setScale);
   const { zoomBy, fit } = zoom;
   useEffect(() => {
-    presenter.numbers = { zoomBy, fit };
+    const roomNeeded = (around: HTMLElement): number => {
+      const shown = scroll.current?.clientHeight ?? 0;
+      return around.clientHeight - shown + ABOVE + height + ABOVE / 2;
+    };
+    presenter.numbers = { zoomBy, fit, roomNeeded };
     return () => {
       presenter.numbers = null;
     };
-  }, [presenter, zoomBy, fit]);
+  }, [presenter, zoomBy, fit, height]);
   const at = numberAt(nums, model.selected, chosen);
   const known = (num: number): boolean => arrived(presenter, nums[num].seq);
   const near = new Set(at >= 0 ? [...leaving[at], ...coming[at]] : []);

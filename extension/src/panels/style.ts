@@ -150,11 +150,11 @@ export const CSS = `
 .agv-root .agv-mid { grid-area: mid; display: grid; grid-template-columns: minmax(0, 1fr) 376px;
   min-height: 0; }
 .agv-root .agv-graph { position: relative; container-type: size; min-width: 0; min-height: 0;
-  overflow: hidden; background: var(--agv-pane); }
+  display: grid; grid-template: minmax(0, 1fr) auto auto / minmax(0, 1fr); overflow: hidden; background: var(--agv-pane); }
 .agv-root .agv-graph:focus-visible { outline-offset: -2px; }
 .agv-root .agv-graph > canvas { position: absolute; inset: 0; display: block; touch-action: none; }
-.agv-root .agv-legend { position: absolute; inset: auto 0 0; display: flex; flex-wrap: wrap;
-  gap: 2px 14px; padding: 5px 150px 7px 14px; color: var(--agv-ink2); font-size: 11.5px;
+.agv-root .agv-legend { position: relative; grid-row: 3; display: flex; flex-wrap: wrap;
+  gap: 2px 14px; padding: 5px 14px 7px; color: var(--agv-ink2); font-size: 11.5px;
   border-top: 1px solid var(--agv-line); background: var(--agv-pane); }
 .agv-root .agv-legend svg { flex: none; }
 .agv-root .agv-legend-kind, .agv-root .agv-legend-by, .agv-root .agv-legend-scale {
@@ -168,9 +168,13 @@ export const CSS = `
 .agv-root .agv-legend-scale i { width: 84px; height: 10px; border-radius: 3px;
   border: 1px solid var(--agv-line2); background: linear-gradient(to right, var(--agv-ramp0),
   var(--agv-ramp1), var(--agv-ramp2), var(--agv-ramp3), var(--agv-ramp4)); }
-.agv-root .agv-mini { position: absolute; right: 14px; bottom: 12px; width: 120px; height: 86px;
+.agv-root .agv-mini { position: relative; grid-row: 2; justify-self: end; margin: 0 14px 12px;
+  width: 120px; height: 86px;
   border: 1px solid var(--agv-line2);
   border-radius: 8px; background: var(--agv-bg); box-shadow: var(--agv-shadow); overflow: hidden; }
+.agv-root .agv-mini[data-corner="left"] { justify-self: start; }
+.agv-root .agv-mini[data-pale="yes"] { opacity: 0.2; }
+.agv-root .agv-mini[data-pale="yes"]:is(:hover, :active) { opacity: 1; }
 .agv-root .agv-mini[data-needed="no"] { visibility: hidden; }
 .agv-root .agv-mini canvas { display: block; width: 100%; height: 100%; cursor: pointer;
   touch-action: none; }
@@ -256,7 +260,7 @@ ${SIDE_CSS.trim()}
 .agv-root[data-agv-side="closed"] .agv-scroll { display: none; }
 @container (max-height: 340px) {
   .agv-root .agv-legend-kind, .agv-root .agv-legend-scale { display: none; }
-  .agv-root .agv-legend { inset: 13px 56px auto auto; padding: 1px 6px; margin: -1px -6px;
+  .agv-root .agv-legend { position: absolute; inset: 13px 56px auto auto; padding: 1px 6px; margin: -1px -6px;
     border: 0; border-radius: 6px; }
   .agv-root .agv-mini { width: 84px; height: 58px; } }
 @container (max-height: 340px) and (max-width: 440px) {

@@ -8,6 +8,8 @@ import { bytesText, countText, plural } from '../model/format';
 import type { SortKey, TensorRow } from '../model/tensors';
 import { sorted, tensorRows } from '../model/tensors';
 import { useInspector } from './presenter';
+import type { Order } from './sort_head';
+import { SortHead } from './sort_head';
 import { TensorValues } from './tensor_values';
 
 /** Rows that are made; the totals count all. */
@@ -81,6 +83,11 @@ function ValuesRow({ row }: { row: TensorRow }): ReactElement {
   );
 }
 
+/** Words go up first; nodes and numbers down: the newest first, the largest. */
+const WORDS: readonly SortKey[] = ['name', 'shape', 'dtype'];
+const orderOf = (key: SortKey, reverse: boolean): Order =>
+  WORDS.includes(key) === reverse ? 'descending' : 'ascending';
+
 export function TensorTable(): ReactElement {
   const presenter = useInspector();
   const { model } = presenter;
@@ -133,26 +140,16 @@ export function TensorTable(): ReactElement {
           <thead>
             <tr>
               {COLUMNS.map(column => (
-                <th
+                <SortHead
                   key={column.key}
-                  aria-sort={
-                    column.key !== key ? undefined : reverse ? 'descending' : 'ascending'
-                  }
-                >
-                  <button
-                    type="button"
-                    title={column.says}
-                    onClick={() => {
-                      setReverse(column.key === key && !reverse);
-                      setKey(column.key);
-                    }}
-                  >
-                    {column.label}
-                    <span aria-hidden="true">
-                      {column.key === key ? (reverse ? ' ▴' : ' ▾') : ''}
-                    </span>
-                  </button>
-                </th>
+                  title={column.label}
+                  says={column.says}
+                  order={column.key === key ? orderOf(key, reverse) : undefined}
+                  sort={() => {
+                    setReverse(column.key === key && !reverse);
+                    setKey(column.key);
+                  }}
+                />
               ))}
             </tr>
           </thead>

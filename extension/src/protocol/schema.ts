@@ -277,7 +277,7 @@ export const TABLES = {
     task: 'u32',
     /** self, result, ...: saved; '': a leaf's values, or the loss */
     name: 'u32',
-    /** 1: the node's own output */
+    /** 1: its own output, 2: an input to which no gradient goes */
     flags: 'u8',
     elements: 'f64',
     /** how many of them are NaN */

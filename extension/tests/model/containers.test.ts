@@ -234,6 +234,24 @@ describe('containersOf', () => {
     expect(line.children[0].children[29].title).toBe('turn 1');
   });
 
+  it('are the layers of one line where each turn has parameters of its own', () => {
+    const program = new Program(['model(x).sum().backward()']);
+    let at: number | null = null;
+    for (let i = 0; i < 20; i++) {
+      const weight = program.leaf(`model.${2 * i}.weight`, [8, 8]);
+      const turned = program.op('TBackward0', 1, [weight], [8, 8]);
+      at = program.op('MmBackward0', 1, [at, turned], [4, 8]);
+      at = program.op('SigmoidBackward0', 1, [at], [4, 8]);
+    }
+    const root = program.op('SumBackward0', 1, [at], []);
+    program.backward(root, 1);
+    const [line] = modelOf(recordingOf([program.writer.flush()])).root.children;
+    const [repeat] = line.kind === 'repeat' ? [line] : line.children;
+    expect([repeat.title, repeat.times]).toEqual(['20 layers', 20]);
+    expect(repeat.children.map(({ kind }) => kind)).toEqual(Array(20).fill('layers'));
+    expect(titles(repeat).slice(0, 2)).toEqual(['model.38', 'model.36']);
+  });
+
   it('leave few nodes of one line, and a row of equal ones, as they are', () => {
     const few = modelOf(recurrent(7));
     expect(named(few.root, 'RNN').children).toEqual([]);

@@ -27,9 +27,14 @@ class Training {
     return this.program.op(name, line, inputs, [8, 4], options);
   }
 
-  odd(seq: number, task: number, name: string, counts: Partial<typeof COUNTS>): void {
+  odd(
+    seq: number,
+    task: number,
+    name: string,
+    counts: Partial<typeof COUNTS>,
+    flags = name === 'result' || name === '' ? 1 : 0
+  ): void {
     const { writer } = this.program;
-    const flags = name === 'result' || name === '' ? 1 : 0;
     const of = { seq, task, name: writer.string(name), flags };
     writer.row('odd', { ...of, ...COUNTS, ...counts, t: writer.t });
   }
@@ -154,6 +159,39 @@ it('blames the parameter that came in as NaN, and data that did', () => {
   }
 });
 
+it('blames a target that came in as NaN, and not what it was compared with', () => {
+  const training = new Training();
+  const { program } = training;
+  const text = 'mse_loss(net(x), y)';
+  const mm = program.op('MmBackward0', 2, [program.leaf('w', [8, 4])], [8, 4], { text: 'net(x)' });
+  const storage = program.storage();
+  const saved = [{ name: 'target', storage }];
+  const loss = program.op('MseLossBackward0', 3, [mm, null], [], { text, saved });
+  const task = program.backward(loss, 4, { nanAt: 1 });
+  training.odd(loss, task, 'target', { nan: 1 }, 2);
+  training.odd(loss, task, '', { elements: 1, nan: 1 });
+  training.send();
+  const [{ title, advice }] = training.model.findings;
+  expect(title).toBe(`\`${text}\` was given NaN: \`target\`, in 1 of 384`);
+  expect(advice?.text).toContain('look at the data');
+});
+
+it('says of an infinity in how many passes what leads to it grew', () => {
+  const training = new Training();
+  const { program } = training;
+  const w = program.leaf('w', [8, 4]);
+  for (const norm of [2, 3, 4e9, Infinity]) {
+    const loss = program.op('MeanBackward0', 3, [w], [], { text: 'loss(x)' });
+    const last = norm === Infinity;
+    const task = program.backward(loss, 4, { norm: () => (last ? 1 : norm), nanAt: last ? 1 : -1 });
+    if (last) training.odd(loss, task, '', { elements: 1, inf: 1 });
+  }
+  training.send();
+  const [{ title, advice }] = training.model.findings.filter(one => one.kind === 'nonfinite');
+  expect(title).toBe('`loss(x)` gave ∞ in 1 of 1');
+  expect(advice?.text).toContain('|grad| grew from 2 to 4.00e9');
+});
+
 it('tells of a loss that is not finite though all gradients are, with what made it so', () => {
   const training = new Training();
   const { program } = training;
@@ -183,7 +221,9 @@ it('tells of a loss that is not finite though all gradients are, with what made 
   const root = unknown.program.op('AddBackward0', 3, [x], [], { text: 'loss + penalty' });
   unknown.odd(root, unknown.program.backward(root, 4), '', { elements: 1, inf: 1 });
   unknown.send();
-  expect(unknown.model.findings[0].title).toBe('`loss + penalty` gave ∞ in 1 of 1');
+  const [{ title, advice }] = unknown.model.findings;
+  expect(title).toBe('`loss + penalty` gave ∞ in 1 of 1');
+  expect(advice?.text).toContain('too large for its dtype');
 });
 
 it('names modules as the reader does, from the call and a parameter of the same call', () => {

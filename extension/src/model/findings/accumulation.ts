@@ -23,7 +23,8 @@ export function accumulation(pass: Pass): Found[] {
       title: 'Gradients add up over the steps: nothing zeroes them',
       detail:
         `\`${name}.grad\`${others > 0 ? ` and ${plural(others, 'other')}` : ''} went through ` +
-        `${countText(updates)} updates of the parameters and was added to again.`,
+        `${countText(updates)} updates of the parameters and ${others > 0 ? 'were' : 'was'} ` +
+        'added to again.',
       lines: site ? [{ site, says: 'adds to the gradients of all steps before' }] : [],
       module: pass.moduleOf(seq),
       advice: {

@@ -7,6 +7,8 @@ import type { Advice } from './finding';
 export interface Counts {
   name: string;
   own: boolean;
+  /** an input to which no gradient goes: no node made it */
+  data: boolean;
   elements: number;
   nan: number;
   inf: number;

@@ -3,11 +3,13 @@
 
 import type { Site } from '../../protocol/schema';
 import { NONE } from '../../protocol/schema';
-import { countText, placeText, plural } from '../format';
+import { countText, numberText, placeText, plural } from '../format';
 import type { Counts } from './edges_of_ops';
 import { EDGES, argumentOf } from './edges_of_ops';
 import type { Advice, Found, Line } from './finding';
+import type { Before } from './finders';
 import type { Pass } from './pass';
+import { GROWN } from './thresholds';
 
 interface Odd extends Counts {
   seq: number;
@@ -33,6 +35,7 @@ function oddOf({ store, task }: Pass): Odd[] {
       seq: at.seq[row],
       name: store.string(at.name[row]),
       own: (at.flags[row] & 1) !== 0,
+      data: (at.flags[row] & 2) !== 0,
       elements: at.elements[row],
       nan: at.nan[row],
       inf: at.inf[row],
@@ -76,8 +79,23 @@ function atEdge(pass: Pass, odd: Odd): Culprit | null {
   return { seq: odd.seq, title, advice, site: pass.lineOf(odd.seq), says: found.says };
 }
 
+/** What helps where finite numbers became an infinity that no edge of an op explains. */
+function tooLarge(norms: readonly number[]): Advice {
+  const [first, last] = [norms[0], norms[norms.length - 1]];
+  const grew = norms.length > 1 && last > GROWN * first;
+  return {
+    text: grew
+      ? 'What went in had grown too large: in the passes before |grad| grew from ' +
+        `${numberText(first)} to ${numberText(last)}. A smaller learning rate, or ` +
+        '`nn.utils.clip_grad_norm_` before the step; look at the sign of the loss, too'
+      : 'What went in was too large for its dtype: a smaller initialization or learning rate, ' +
+        'a normalization between the layers, or inputs of about 1',
+    code: null
+  };
+}
+
 /** The first tensor of the forward that was not finite, and what made it. */
-function inForward(pass: Pass, odds: Odd[]): Culprit | null {
+function inForward(pass: Pass, odds: Odd[], norms: readonly number[]): Culprit | null {
   const { store } = pass;
   const isLeaf = ({ seq }: Odd): boolean => store.leafRow.has(seq);
   const ofLeaf = odds.find(one => isLeaf(one) && one.nan > 0);
@@ -104,9 +122,10 @@ function inForward(pass: Pass, odds: Odd[]): Culprit | null {
       says: 'uses it'
     };
   }
+  const large = odd.nan > 0 ? null : tooLarge(norms);
   if (odd.own) {
     const title = `\`${text}\` gave ${gave} in ${count}`;
-    return { seq: odd.seq, title, advice: null, site, says: `gave ${gave}` };
+    return { seq: odd.seq, title, advice: large, site, says: `gave ${gave}` };
   }
   const { name } = store.saved.at;
   const saved = store.savedOf.rows(odd.seq).find(row => store.string(name[row]) === odd.name);
@@ -114,14 +133,14 @@ function inForward(pass: Pass, odds: Odd[]): Culprit | null {
   const shape = saved === undefined ? -1 : store.saved.at.shape[saved];
   const makers = below.filter(seq => {
     const row = store.nodeRow.get(seq);
-    return row >= 0 && store.nodes.at.shape[row] === shape;
+    return !odd.data && row >= 0 && store.nodes.at.shape[row] === shape;
   });
   if (makers.length === 1) {
     const made = pass.textOf(makers[0]);
     return {
       seq: makers[0],
       title: `\`${made}\` gave ${gave} in ${count}`,
-      advice: null,
+      advice: large,
       site: pass.lineOf(makers[0]),
       says: `gave ${gave}`
     };
@@ -191,7 +210,7 @@ function inBackward(pass: Pass, seq: number, makers: number[]): Culprit {
   };
 }
 
-export function nonfinite(pass: Pass): Found[] {
+export function nonfinite(pass: Pass, { norms }: Pick<Before, 'norms'>): Found[] {
   const { store, rows } = pass;
   const bad = rows.findIndex((_, i) => pass.isBad(i));
   const until = bad < 0 ? Infinity : store.runs.at.t1[rows[bad]];
@@ -209,7 +228,7 @@ export function nonfinite(pass: Pass): Found[] {
   });
   const near = odds.filter(({ seq }) => makers.includes(seq));
   const edges = [...near, ...odds].map(odd => atEdge(pass, odd)).filter(found => found !== null);
-  const forward = inForward(pass, odds);
+  const forward = inForward(pass, odds, norms);
   const culprit =
     hook >= 0
       ? ofHook(pass, hook)

@@ -11,6 +11,8 @@ export const EXPLODING_TIMES = 1e4;
 export const SPIKE_TIMES = 1e4;
 /** Passes before it from which that median is taken. */
 export const SPIKE_PASSES = 5;
+/** An infinity comes of growth where the last gradient before it was so many times the first. */
+export const GROWN = 10;
 /** Passes in a row in which something that may happen once has to be seen, or all of a run. */
 export const PERSISTENT = 3;
 /** Updates that a gradient survived: one is left over in a loop that zeroes before its step. */

@@ -18,6 +18,7 @@ import {
 import { HUE_VARIABLES } from '../../draw/profile/colours';
 import { lengthText } from '../../draw/profile/view';
 import { useCell, useInspector } from '../presenter';
+import { SortHead } from '../sort_head';
 import { Flame } from './flame';
 import { KEY_NAMES, KEY_TITLES, KeyButton } from './key_button';
 import type { OpenProfile } from './timing';
@@ -128,25 +129,14 @@ function Table({ open: { lanes }, summary, keys, rows: sums, allocated }: Summed
         <thead>
           <tr>
             {columns.map(({ key, title }) => (
-              <th
+              <SortHead
                 key={key}
-                scope="col"
-                aria-sort={
-                  sort.key !== key ? 'none' : sort.falling ? 'descending' : 'ascending'
+                title={key === 'name' ? KEY_TITLES[kind] : title}
+                order={sort.key !== key ? undefined : sort.falling ? 'descending' : 'ascending'}
+                sort={() =>
+                  setSort({ key, falling: sort.key === key ? !sort.falling : key !== 'name' })
                 }
-              >
-                <button
-                  type="button"
-                  onClick={() =>
-                    setSort({ key, falling: sort.key === key ? !sort.falling : key !== 'name' })
-                  }
-                >
-                  {key === 'name' ? KEY_TITLES[kind] : title}
-                  <span aria-hidden="true">
-                    {sort.key === key ? (sort.falling ? ' ▾' : ' ▴') : ''}
-                  </span>
-                </button>
-              </th>
+              />
             ))}
           </tr>
         </thead>
@@ -166,7 +156,7 @@ function Table({ open: { lanes }, summary, keys, rows: sums, allocated }: Summed
                   <small> {Math.round((100 * row.self) / Math.max(1, summary.busy))} %</small>
                 </td>
                 <td>{countText(row.count)}</td>
-                <td>{lengthText(row.total / row.count)}</td>
+                <td>{row.count > 0 ? lengthText(row.total / row.count) : '–'}</td>
                 {allocated && <td>{bytesText(allocated.by.get(row.name) ?? 0)}</td>}
               </tr>
             );
