@@ -69,9 +69,8 @@ def test_a_saved_page_needs_neither_kernel_nor_network(
     # When what ran, and another program's trace beside it: read in a worker, as the page allows.
     page.get_by_role("button", name="Time", exact=True).click()
     sums = page.get_by_role("table", name="Time by name")
-    expect(sums.get_by_role("row", name="SigmoidBackward0").get_by_role("cell").nth(2)).to_have_text(
-        "1"
-    )
+    ran = sums.get_by_role("row", name="SigmoidBackward0").get_by_role("cell").nth(2)
+    expect(ran).to_have_text("1")
     page.keyboard.press("ArrowRight")
     expect(page.locator(".agv-timing-chosen")).to_contain_text("in the graph")
     picture(page, screenshots / f"standalone_time_{scheme}.png")
