@@ -11,6 +11,7 @@ from playwright.sync_api import expect
 from .lab import Lab
 from .test_accessibility import in_both
 from .test_guide_pictures import beside
+from .test_views import PIN, panel_of
 
 START = """\
 import torch
@@ -171,3 +172,45 @@ def test_a_gradient_of_pytorch_is_edited_and_a_condition_stops_it(lab: Lab) -> N
     lab.wait_until(lambda: "gradient" in lab.output(1), "the cell to end")
     # d/dW sum(exp(3 W)) = 3 exp(6), a thousand times.
     assert float(lab.output(1).split()[-1]) == pytest.approx(3000 * math.exp(6), rel=1e-4)
+
+
+TWO = """\
+import torch, ag_visual as ag
+watched = ag.watch(torch)
+x = torch.ones(3, requires_grad=True)"""
+STOPPED = "with ag.debugger():\n    (x * 2).exp().sum().backward()"
+WRONG = "y = x.exp()\ny.add_(1)\ny.sum().backward()"
+
+
+def test_two_notebooks_watch_torch_at_once(lab: Lab) -> None:
+    how = "from ag_visual.events import live; print(type(live.engines[0]._mode).__name__)"
+    lab.write("watch/right.ipynb", [TWO, STOPPED])
+    lab.open("watch/left.ipynb", [TWO, STOPPED, WRONG, how])
+    lab.command(PIN)
+    lab.run(0)
+    lab.start(1)
+    left = panel_of(lab, "left.ipynb")
+    expect(left.locator(".agv-pill")).to_have_text("Paused before step 1 of 4")
+    lab.open_path("watch/right.ipynb")
+    lab.command(PIN)
+    lab.run(0)
+    lab.start(1)
+    right = panel_of(lab, "right.ipynb")
+    expect(right.locator(".agv-pill")).to_have_text("Paused before step 1 of 4")
+    right.get_by_role("button", name="Step").click()
+    expect(right.locator(".agv-pill")).to_have_text("Paused before step 2 of 4")
+    expect(left.locator(".agv-pill")).to_have_text("Paused before step 1 of 4")
+    left.get_by_role("button", name="Continue").click()
+    expect(left.locator(".agv-pill")).to_have_text("Recording")
+
+    # A mistake in the one, while the other waits.
+    lab.command("docmanager:open", path="watch/left.ipynb")
+    assert "modified by an inplace operation" in lab.run(2)
+    left.get_by_role("tab", name="Problems").click()
+    expect(left.locator(".agv-card")).to_have_count(1)
+    expect(left.locator(".agv-card .agv-strip li").last).to_contain_text("In[3] line 2")
+    expect(right.locator(".agv-pill")).to_have_text("Paused before step 2 of 4")
+    assert "Numbered" in lab.run(3), "the kernel's own threads make no graphs"
+    right.get_by_role("button", name="Continue").click()
+    expect(right.locator(".agv-pill")).to_have_text("Recording")
+    expect(right.locator(".agv-card")).to_have_count(0)

@@ -150,7 +150,7 @@ class OddValues:
 
     def new_in(self, task: LiveBackward) -> bool:
         """Whether its loss is not finite, and that of the one before of the same code was."""
-        if quietly(_near_finite, task, self._edges.of(task.counts)):
+        if quietly(_near_finite, task, self._edges.of(task.counts), task.results()):
             self._odd = None
             return False
         return _code_of(task) is not self._odd
@@ -163,8 +163,8 @@ class OddValues:
         return quietly(self._of, task)
 
     def _of(self, task: LiveBackward) -> list[Odd]:
-        edges = self._edges.of(task.counts)
-        code = None if _near_finite(task, edges) else _code_of(task)
+        edges, results = self._edges.of(task.counts), task.results()
+        code = None if _near_finite(task, edges, results) else _code_of(task)
         if code is not None and code is not self._odd:
             found = _all_of(task.counts, edges)
         elif any(edges.values()):
@@ -178,7 +178,7 @@ class OddValues:
             found = []
         self._odd = code
         found.sort(key=_seq)
-        return [*found[:MOST], *_odd_results(task)]
+        return [*found[:MOST], *_odd_results(task, results)]
 
 
 _kind: Final = operator.attrgetter("kind")
@@ -265,9 +265,9 @@ def _counted(node: LiveNode, name: str, own: bool, array: Any) -> Odd:
     return Odd(node.seq, name, flags, int(array.size), nan, inf, zero, below, beyond)
 
 
-def _odd_results(task: LiveBackward) -> Iterator[Odd]:
+def _odd_results(task: LiveBackward, results: Sequence[Any]) -> Iterator[Odd]:
     """What the backward was called of and is not finite."""
-    for (node, *_), result in zip(task.root_edges, task.results(), strict=False):
+    for (node, *_), result in zip(task.root_edges, results, strict=False):
         if _plain(result) and result.size <= LARGEST and not _finite(result):
             yield _counted(node, VALUE, True, result)
 
@@ -278,13 +278,14 @@ def _values(leaf: LiveNode) -> list[tuple[str, bool, Any]]:
     return [(VALUE, True, array)] if _plain(array) and array.size <= LARGEST else []
 
 
-def _near_finite(task: LiveBackward, edge_of: dict[Any, _Edge | None]) -> bool:
+def _near_finite(
+    task: LiveBackward, edge_of: dict[Any, _Edge | None], results: Sequence[Any]
+) -> bool:
     """Whether what the roots gave is finite; where nobody knows that, what the nodes next to them
     saved, and gave by that.
 
     Below a node that saved a value of the graph nothing is looked at: a pass pays for one or two.
     """
-    results = task.results()
     if results and all(_plain(result) and result.size <= LARGEST for result in results):
         return all(map(_finite, results))
     pending = [edge[0] for edge in task.root_edges]
