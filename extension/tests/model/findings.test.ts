@@ -481,6 +481,16 @@ it('tells of gradients that went through updates without being zeroed', () => {
   expect(detail).toContain('`model.0.weight.grad` and 1 other');
 });
 
+it('tells of a parameter that gets gradients and no update, without counting it', () => {
+  const training = new Training();
+  const { writer } = training.program;
+  writer.row('held', { task: 1, seq: 1, updates: 0, leaves: 1, t: writer.t });
+  training.layers([1, 1]);
+  const [{ title, matters, advice }] = training.model.findings;
+  expect([title, matters]).toEqual(['No update changes `model.0.weight`', false]);
+  expect(advice?.text).toContain('requires_grad_(False)');
+});
+
 it('keeps findings and marks of passes whose nodes are gone, and no more than so many', () => {
   const model = new InspectorModel({ nodes: 40, writes: 10, problems: 5 });
   const program = new Program(CELL);
