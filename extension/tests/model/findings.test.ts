@@ -183,7 +183,8 @@ it('says of an infinity in how many passes what leads to it grew', () => {
   for (const norm of [2, 3, 4e9, Infinity]) {
     const loss = program.op('MeanBackward0', 3, [w], [], { text: 'loss(x)' });
     const last = norm === Infinity;
-    const task = program.backward(loss, 4, { norm: () => (last ? 1 : norm), nanAt: last ? 1 : -1 });
+    const nanAt = last ? 1 : -1;
+    const task = program.backward(loss, 4, { norm: () => (last ? 1 : norm), nanAt });
     if (last) training.odd(loss, task, '', { elements: 1, inf: 1 });
   }
   training.send();
