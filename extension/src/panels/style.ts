@@ -261,9 +261,8 @@ ${SIDE_CSS.trim()}
 .agv-root[data-agv-side="closed"] .agv-scroll { display: none; }
 @container (max-height: 340px) {
   .agv-root .agv-legend-kind, .agv-root .agv-legend-scale { display: none; }
-  .agv-root .agv-legend { position: absolute; inset: 13px 56px auto auto;
-    padding: 1px 6px; margin: -1px -6px;
-    border: 0; border-radius: 6px; }
+  .agv-root .agv-legend { position: absolute; grid-row: auto; inset: 13px 56px auto auto;
+    padding: 1px 6px; margin: -1px -6px; border: 0; border-radius: 6px; }
   .agv-root .agv-mini { width: 84px; height: 58px; } }
 @container (max-height: 340px) and (max-width: 440px) {
   .agv-root .agv-legend { display: none; } }
