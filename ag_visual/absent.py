@@ -73,7 +73,16 @@ _TOLD: Final[dict[str, str]] = {
     "nn.parallel.comm nn.parallel.parallel_apply nn.parallel.replicate": (
         "A program runs on one device: call the module itself."
     ),
-    "profiler.profiler autograd.profiler_legacy": "torch.profiler.profile is the profiler.",
+    "autograd.profiler_legacy": "torch.profiler.profile is the profiler.",
+    "autograd.ProfilerActivity autograd.ProfilerConfig autograd.ProfilerEvent "
+    "autograd.ProfilerState autograd.kineto_available autograd.profiler.ProfilerConfig "
+    "autograd.profiler.ProfilerState": (
+        "torch.profiler.profile and torch.profiler.ProfilerActivity say what is collected."
+    ),
+    "autograd.profiler_util.EventMetadata": (
+        "A profile has no single kernels of a GPU: run the program under nsys profile."
+    ),
+    "profiler.RecordScope": "FunctionEvent.scope is a number.",
     "signal.windows.windows": "Windows are in torch.signal.windows.",
     "func.functionalize": (
         "It takes views and in-place ops out of a function for compilers, of which there is none "
@@ -103,7 +112,7 @@ _TOLD: Final[dict[str, str]] = {
     "quantization ao nn.quantized nn.quantizable nn.intrinsic nn.qat quantize_per_tensor "
     "Tensor.dequantize Tensor.int_repr": "There are no quantized tensors: work with torch.float32.",
     "mtia": ("Devices are 'cpu' and 'cuda': torch.cuda.is_available() says whether there is one."),
-    "cuda.nvtx cuda.comm cuda.ipc_collect": (
+    "cuda.comm cuda.ipc_collect": (
         "Kernels of CuPy run in its current stream; torch.cuda.synchronize() waits for them."
     ),
     "cuda.FloatTensor cuda.LongTensor cuda.DoubleTensor cuda.HalfTensor": (

@@ -6,6 +6,7 @@ backends' business, and they add the type of a further one with `add_type`.
 
 from __future__ import annotations
 
+import enum
 import re
 from typing import Any, Final
 
@@ -17,6 +18,33 @@ _NAMES: Final = (
 """Types that are only names here: a device of them can be named and compared, not used."""
 _PATTERN: Final = re.compile(r"([a-z_]+)(?::(0|[1-9][0-9]*))?")
 _known: dict[tuple[str, int | None], device] = {}
+
+
+class DeviceType(enum.IntEnum):
+    """Types of devices by torch's numbers, as a profile has them. CPU and CUDA occur here."""
+
+    CPU = 0
+    CUDA = 1
+    MKLDNN = 2
+    OPENGL = 3
+    OPENCL = 4
+    IDEEP = 5
+    HIP = 6
+    FPGA = 7
+    MAIA = 8
+    XLA = 9
+    Vulkan = 10
+    Metal = 11
+    XPU = 12
+    MPS = 13
+    Meta = 14
+    HPU = 15
+    VE = 16
+    Lazy = 17
+    IPU = 18
+    MTIA = 19
+    PrivateUse1 = 20
+
 
 default: device | None = None
 """Where new tensors are made when nobody says: set by `set_default_device`; None is the CPU."""

@@ -25,7 +25,9 @@ _TABLE: Final[dict[str, dict[str, str]]] = {
         "_disabled_torch_function_impl _get_default_device _get_tracing_state "
         "_is_tracing _log_api_usage_once",
     },
+    "_C._autograd": {"profiler": "DeviceType kineto_available"},
     "_C._nn": {"bindings": "_parse_to"},
+    "_C._profiler": {"profiler": "ProfilerActivity _ExperimentalConfig"},
     "_dynamo": {"compiler": "allow_in_graph assume_constant_result disable is_compiling reset"},
     "_dynamo.config": {},
     "_inductor": {},
@@ -47,6 +49,7 @@ _TABLE: Final[dict[str, dict[str, str]]] = {
     "cuda.amp.autocast_mode": {"amp.older_cuda": "_cast autocast custom_bwd custom_fwd"},
     "cuda.amp.common": {"amp.older_cuda": "amp_definitely_not_available"},
     "cuda.amp.grad_scaler": {"amp.older_cuda": "GradScaler"},
+    "cuda.nvtx": {"profiler.nvtx": "mark range range_end range_pop range_push range_start"},
     "distributed.fsdp": {},
     "distributed.optim": {},
     "distributed.rpc": {},
@@ -248,6 +251,10 @@ _TABLE: Final[dict[str, dict[str, str]]] = {
     "optim.rprop": {"optim": "Rprop"},
     "optim.sgd": {"optim": "SGD"},
     "optim.sparse_adam": {"optim": "SparseAdam"},
+    "profiler.profiler": {
+        "profiler": "ExecutionTraceObserver ProfilerAction ProfilerActivity _KinetoProfile "
+        "kineto_available profile schedule supported_activities tensorboard_trace_handler"
+    },
     "storage": {"ops.tensor.storages": "TypedStorage UntypedStorage"},
     "utils._python_dispatch": {},
     "utils.cpp_extension": {},

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from importlib import util
 from typing import Any, Final
 
@@ -24,6 +24,9 @@ LEAST: Final = 1 << 12
 """Arrays of fewer elements are NumPy's: there a call costs as much as what is computed."""
 
 _KINDS: Final = (numpy.dtype(numpy.float32), numpy.dtype(numpy.float64))
+first_use: Callable[[], AbstractContextManager[Any]] = nullcontext
+"""What stands around the first use of a kernel, which takes long: the profiler sets it."""
+
 # What has been asked for: a function, or None where it cannot be had.
 _known: dict[tuple[str, Any], Callable[..., Any] | None] = {}
 
@@ -69,7 +72,10 @@ def compiled(name: str, kind: Any) -> Callable[..., Any] | None:
         return _known[key]
     except KeyError:
         pass
-    return _known.setdefault(key, _first(name, kind) if kind in _KINDS else None)
+    if kind not in _KINDS:
+        return _known.setdefault(key, None)
+    with first_use():
+        return _known.setdefault(key, _first(name, kind))
 
 
 def _first(name: str, kind: Any) -> Callable[..., Any] | None:

@@ -27,11 +27,13 @@ from ag_visual.autograd.gradcheck import gradcheck, gradgradcheck
 from ag_visual.autograd.guard import guard
 from ag_visual.autograd.variable import Variable, variable
 from ag_visual.core.saved_tensor import SavedTensor
+from ag_visual.devices import DeviceType
 from ag_visual.names import only as _only
 
 _is_checkpoint_valid = Variable._execution_engine.is_checkpoint_valid
 
 __all__ = [
+    "DeviceType",
     "Function",
     "NestedIOFunction",
     "SavedTensor",

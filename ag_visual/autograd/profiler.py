@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
+from ag_visual import absent as _absent
+from ag_visual.devices import DeviceType as DeviceType
 from ag_visual.names import only as _only
-from ag_visual.profiler.event_lists import EventList as EventList, MemRecordsAcc as MemRecordsAcc
+from ag_visual.profiler.event_lists import (
+    MEMORY_EVENT_NAME as MEMORY_EVENT_NAME,
+    OUT_OF_MEMORY_EVENT_NAME as OUT_OF_MEMORY_EVENT_NAME,
+    EventList as EventList,
+    MemRecordsAcc as MemRecordsAcc,
+)
+from ag_visual.profiler.experimental import _ExperimentalConfig as _ExperimentalConfig
 from ag_visual.profiler.function_events import FunctionEvent as FunctionEvent
 from ag_visual.profiler.legacy import (
     EnforceUnique as EnforceUnique,
@@ -17,6 +25,7 @@ from ag_visual.profiler.nvprof import (
     parse_nvprof_trace as parse_nvprof_trace,
 )
 from ag_visual.profiler.ranges import emit_itt as emit_itt, emit_nvtx as emit_nvtx
+from ag_visual.profiler.scheduled import ProfilerActivity as ProfilerActivity
 
 __all__ = [
     "EnforceUnique",
@@ -33,3 +42,4 @@ __all__ = [
     "record_function",
 ]
 __dir__ = _only(__all__, __name__)
+__getattr__ = _absent.asked(__name__, "autograd.profiler")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from ag_visual import absent as _absent
+from ag_visual.devices import DeviceType as DeviceType
 from ag_visual.names import only as _only
 from ag_visual.profiler.averages import FunctionEventAvg as FunctionEventAvg
 from ag_visual.profiler.event_lists import (
@@ -14,7 +16,6 @@ from ag_visual.profiler.event_lists import (
     _rewrite_name as _rewrite_name,
 )
 from ag_visual.profiler.function_events import (
-    DeviceType as DeviceType,
     FunctionEvent as FunctionEvent,
     Interval as Interval,
     Kernel as Kernel,
@@ -32,3 +33,4 @@ __all__ = [
     "StringTable",
 ]
 __dir__ = _only(__all__, __name__)
+__getattr__ = _absent.asked(__name__, "autograd.profiler_util")

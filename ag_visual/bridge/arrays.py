@@ -21,7 +21,7 @@ from torch.autograd import forward_ad
 from ag_visual.arrays.coo import Coo
 from ag_visual.bridge.grad_mode import without_grad
 from ag_visual.core.storage import uids
-from ag_visual.engine.norms import norm2
+from ag_visual.engine.norms import norm2, squares
 from ag_visual.events.log import SMALL
 
 MOST_WRITES: Final = 64
@@ -186,9 +186,11 @@ def figure(gradient: Any) -> Figures:
             array = array_of(gradient)
     except (TypeError, RuntimeError):  # another device, dtype or layout; functorch's levels
         return _elsewhere(gradient)
-    if type(array) is np.ndarray and 0 < array.nbytes <= SMALL and array.dtype.kind in "fci":
+    if type(array) is not np.ndarray:
+        return norm2(array), None
+    if 0 < array.nbytes <= SMALL and array.dtype.kind in "fci":
         return array.copy(), gradient.dtype
-    return norm2(array), None
+    return squares(array), None
 
 
 def figures(grads: Any) -> Figures:

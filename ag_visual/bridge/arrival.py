@@ -8,7 +8,6 @@ prehook of their own.
 from __future__ import annotations
 
 from collections import OrderedDict
-from functools import partial
 from threading import get_ident
 from time import perf_counter_ns
 from typing import Any
@@ -23,6 +22,7 @@ from torch._C import (
 
 from ag_visual.bridge.arrays import UNRECORDED, Figures, figure, figures
 from ag_visual.bridge.node import TorchNode, leads
+from ag_visual.bridge.node_hooks import OwnHook
 from ag_visual.bridge.saved import KEY
 from ag_visual.events import instrument
 
@@ -45,7 +45,7 @@ class Arrivals:
         """Have torch call before it runs this node; once is enough."""
         if not node.simple:
             if node.hook is None:
-                node.hook = function.register_prehook(partial(_before_run, node))
+                node.hook = function.register_prehook(OwnHook(_before_run, node))
         elif node.hook is not self.carrier:
             node.hook = self.carrier
             function._register_hook_dict(self.carrier)

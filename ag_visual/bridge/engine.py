@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import operator
 import os
 import sys
 import threading
@@ -13,14 +14,14 @@ from typing import Any, Final
 import torch
 from torch._C import DisableTorchFunction
 
-from ag_visual.bridge import dual_levels, forward, problems, profiles, stack
+from ag_visual.bridge import dual_levels, forward, problems, profiles, stack, threads
 from ag_visual.bridge.arrays import Memory, array_of, forget_all, memory_of
 from ag_visual.bridge.arrival import Arrivals
 from ag_visual.bridge.aside import Aside
 from ag_visual.bridge.backward import Backward, Unrecorded
 from ag_visual.bridge.explain import Origins, explain
-from ag_visual.bridge.forward import Forward
-from ag_visual.bridge.node import TorchNode
+from ag_visual.bridge.forward import MOST_LINES, Arriving, Forward, Numbered
+from ag_visual.bridge.node import Birth, TorchNode
 from ag_visual.bridge.node_hooks import NodeHooks
 from ag_visual.bridge.releases import packing_now
 from ag_visual.bridge.saved import KEY, Trusted
@@ -57,7 +58,8 @@ class Watcher:
         self.origins = Origins()
         self.silent: weakref.WeakSet[Memory] = weakref.WeakSet()
         self.hooks = False  # whether the program has added hooks to tensors
-        self._mode = Forward(self, keeps=events)
+        self._mode = (Numbered if threads.alone() else Forward)(self, keeps=events)
+        self._births: dict[int, Birth] = {}  # that were noted by number, of the last operations
         self._thread = _Thread()
         self._thread.mode = self._mode
         self._modes = [self._mode]  # one for each thread that began while torch is watched
@@ -135,6 +137,7 @@ class Watcher:
         """Leave torch as it was; again where an interrupt ended that, or `start`, halfway."""
         for mode in self._modes:
             mode.stop()
+        self._births = {}
         stack.left.append(self._mode)
         stack.leave_all()
         self._aside.end()
@@ -160,7 +163,7 @@ class Watcher:
     def _in_thread(self, thread: threading.Thread) -> None:
         """In the place of what runs a new thread: its operations have their lines, too."""
         run = self._originals[threading.Thread, "_bootstrap_inner"]
-        mode = Forward(self, keeps=self.events)
+        mode = Arriving(self, keeps=self.events)
         self._thread.mode = mode
         self._modes.append(mode)
         if self._mode.watcher is None:  # it was stopped meanwhile
@@ -218,7 +221,7 @@ class Watcher:
             function = tensor.grad_fn
             if function is None:
                 function = torch.autograd.graph.get_gradient_edge(tensor).node
-            self._find([(function, weakref.ref(tensor))])
+            self._find([(function, weakref.ref(tensor))], self._pending())
             found: TorchNode = function.metadata[KEY]
             return found
 
@@ -259,6 +262,9 @@ class Watcher:
             later, mode.pending = mode.pending, []
             pending += later
         roots: list[Root] = []
+        for note in self._noted():
+            if note[RESULT] is not None:
+                pending.append(note[RESULT])
         for ref in pending:
             tensor = ref()
             function = None if tensor is None else forward._node_of(tensor)
@@ -266,10 +272,36 @@ class Watcher:
                 roots.append((function, ref))
         return roots
 
+    def _noted(self) -> list[Birth]:
+        """What was noted by number since the last time; from now on nodes are found by it."""
+        mode = self._mode
+        notes = [mode.notes.popleft() for _ in range(len(mode.notes))]
+        if type(mode) is Numbered:
+            if len(self._births) > (MOST_BORN if self.events else MOST_LINES):
+                self._births = {}
+            self._births.update(zip(map(_number, notes), notes, strict=True))
+        return notes
+
+    def several(self) -> None:
+        """From now on another thread may draw the same sequence numbers."""
+        with self._lock:
+            if type(self._mode) is Numbered:
+                self.behind()
+                self._mode.several()
+                self._births = {}
+
+    def birth_of(self, function: Any) -> Any:
+        """The record of a node of torch's, its `Birth` as long as it has none, or None."""
+        known = function.metadata.get(KEY)
+        if known is None:
+            self._noted()
+            known = self._births.get(function._sequence_nr())
+        return known
+
     def _find(self, roots: Any, others: Any = ()) -> dict[TorchNode, Any]:
         """Know all nodes below `roots`, and below others; torch's own of those below `roots`."""
         with self._lock:
-            given = roots, others, threading.get_ident(), self._numbers
+            given = roots, others, threading.get_ident(), self._numbers, self._births
             if torch._C._len_torch_dispatch_stack():
                 with torch._C._DisableTorchDispatch():  # modes of the program's would see it
                     found = discover(*given)
@@ -314,7 +346,7 @@ class Watcher:
         """An operation raised: perhaps as it must not write there."""
         try:
             with DisableTorchFunction():
-                problems.of_forward(error, func, args, frame)
+                problems.of_forward(error, func, args, frame, self.birth_of)
         except Exception as own:
             self.failed(own)
 
@@ -386,6 +418,8 @@ class Watcher:
                     frame = source.outside(sys._getframe(1))
                     call_site = source.call_site_of(frame)
                     roots = _roots(outputs)
+                    if type(self._mode) is Numbered and threads.devices_compute():
+                        self.several()
                     if not roots:
                         pass
                     elif self.events or self.silent:
@@ -541,6 +575,13 @@ def _nodes_of(asked: Any, task: Backward) -> list[TorchNode]:
         if function in made or (node.leaf and id(node.variable) in leaves)
     ]
 
+
+_number: Final = operator.itemgetter(4)
+RESULT: Final = 8
+"""Where in a `Birth` the first sequence number is, and the result."""
+
+MOST_BORN: Final = 256
+"""Births that are kept after nodes were found by them, for those that no living result leads to."""
 
 NEVER: Final = 1 << 30
 """Blocks of hooks that are entered where nobody knows any more whether one is left."""

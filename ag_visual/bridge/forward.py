@@ -1,16 +1,17 @@
 """What a program calls in torch, while it is watched: a torch function mode of one thread.
 
-Of each operation it remembers in the metadata of the node that it made where and when that was, and
-holds its result weakly; graphs are walked later (`node.discover`). Writes in place are emitted with
-their line, and errors of the call explained.
+Of each operation it remembers where and when that was, under the number of the node that it made
+or in the node's metadata, and holds its result weakly; graphs are walked later (`walk.discover`).
+Writes in place are emitted with their line, and errors of the call explained.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from sys import _getframe
 from threading import get_ident
 from time import perf_counter_ns
-from types import FunctionType
+from types import CodeType, FunctionType
 from typing import Any, Final
 from weakref import ref
 
@@ -20,7 +21,7 @@ from torch._C._autograd import _get_sequence_nr
 from torch.overrides import TorchFunctionMode
 
 from ag_visual.bridge.arrays import Memory, array_of, memory_of
-from ag_visual.bridge.node import BREAKS, remember_hook
+from ag_visual.bridge.node import BREAKS, Birth, remember_hook
 from ag_visual.bridge.releases import TELLS
 from ag_visual.bridge.saved import KEY
 from ag_visual.core import source
@@ -31,6 +32,9 @@ from ag_visual.events.memory import CallSite, Extent
 
 MOST_PENDING: Final = 2048
 """Results whose graphs have not been walked yet: about 0.1 kB each, and they are held weakly."""
+
+MOST_LINES: Final = 65_536
+"""Operations whose lines are remembered where nothing is recorded: about 0.15 kB each."""
 
 PLAIN, QUIET, WRITE, MAYBE, DATA, SET_DATA, BACKWARD, HOOK = range(8)
 """Kinds of functions: makes something new; nothing to see; writes in place; may, by its arguments;
@@ -91,9 +95,13 @@ class Forward(TorchFunctionMode):
         self._keeps = keeps or not TELLS
         self.watcher: Any = watcher  # bridge.engine.Watcher
         self.pending: list[ref[Any]] = []
+        self.notes: deque[Birth] = deque(maxlen=None if self._keeps else MOST_LINES)
         self.unpacked = 0  # `Trusted.number` while no hook of the program's packs what is saved
         self.left: dict[int, Any] = watcher.origins.found  # tensors that left a graph
+        self._note = self.notes.append
         self._functions = _Functions()
+        self._code: CodeType | None = None  # of the program's, in which the last operation was
+        self.when = perf_counter_ns()  # since then nothing was written
         self._thread = get_ident()  # a mode is of one thread
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -107,34 +115,38 @@ class Forward(TorchFunctionMode):
             return self._special(WRITE, func, args, kwargs)
         else:
             result = func(*args, **kwargs)
+        self._plain(result, before, _getframe(1), func, args)
+        return result
+
+    def _plain(self, result: Any, before: int, frame: Any, func: Any, args: Any) -> None:
+        """An operation that is nothing special was called in this frame, and returned this."""
         try:
             if type(result) is not Tensor:
-                self.made(result, before, _getframe(1), func, args)
+                self.made(result, before, frame, func, args)
             elif (function := result.grad_fn) is None:
                 if not result.requires_grad:
-                    self._left(result, _getframe(1), func, args)
+                    self._left(result, frame, func, args)
             elif KEY not in (metadata := function.metadata):
-                frame: Any = _getframe(1)
-                while frame is not None and inside[frame.f_code.co_filename]:
-                    frame = frame.f_back
+                frame = source.outside(frame)
                 code, lasti = (None, 0) if frame is None else (frame.f_code, frame.f_lasti)
-                when, thread, unpacked = perf_counter_ns(), self._thread, self.unpacked
+                when = perf_counter_ns(), self._thread, before, self.unpacked
                 if self._keeps:
-                    what = result.shape, result.dtype
-                    metadata[KEY] = (code, lasti, when, thread, before, unpacked, *what)
+                    metadata[KEY] = (code, lasti, *when, result.shape, result.dtype, None)
                     if self.left:
                         self._note_breaks(metadata, func, args)
-                    pending = self.pending
-                    pending.append(ref(result))
-                    if len(pending) > MOST_PENDING:
-                        self._look()
+                    self._pend(result)
                 else:
-                    metadata[KEY] = (code, lasti, when, thread, before, unpacked, None, None)
+                    metadata[KEY] = (code, lasti, *when, None, None, None)
         except RuntimeError:  # a nested one, without a shape
-            self._without_shape(result, before, _getframe(1), func, args)
+            self._without_shape(result, before, frame, func, args)
         except Exception as error:
             self._failed(error)
-        return result
+
+    def _pend(self, result: Any) -> None:
+        """A result whose graph is to be walked."""
+        self.pending.append(ref(result))
+        if len(self.pending) > MOST_PENDING:
+            self._look()
 
     def _without_shape(self, *how: Any) -> None:
         try:
@@ -146,6 +158,7 @@ class Forward(TorchFunctionMode):
         """Do nothing any more, also where a thread goes on that has it on its stack."""
         self.watcher = None
         self.pending = []
+        self.notes.clear()
         self.__class__ = _Stopped
 
     def _note_breaks(self, metadata: Any, func: Any, args: Any) -> None:
@@ -188,11 +201,9 @@ class Forward(TorchFunctionMode):
         metadata = function.metadata
         if KEY not in metadata:
             when = perf_counter_ns(), self._thread, before, self.unpacked
-            metadata[KEY] = (*(call_site or (None, 0)), *when, None, None)
+            metadata[KEY] = (*(call_site or (None, 0)), *when, None, None, None)
             if self._keeps:
-                self.pending.append(ref(tensor))
-                if len(self.pending) > MOST_PENDING:
-                    self._look()
+                self._pend(tensor)
 
     def _left(self, tensor: Any, frame: Any, func: Any, args: Any) -> None:
         """Remember where a tensor without a graph was made of tensors with one."""
@@ -244,6 +255,8 @@ class Forward(TorchFunctionMode):
         except RuntimeError as error:
             watcher.explain_write(error, func, args, frame)
             raise
+        finally:
+            self.when = perf_counter_ns()
         try:
             call_site = None
             if targets:
@@ -311,6 +324,80 @@ class Forward(TorchFunctionMode):
                     self.born(changed, function, call_site, before)
 
 
+class Numbered(Forward):
+    """The mode where one thread alone makes graphs: torch's sequence numbers tell its nodes apart.
+
+    What is known of a node is noted under its number, and no node is touched: of all that a mode
+    can do that costs most. Threads draw the same numbers, so this ends (`several`) before a second
+    one draws any.
+    """
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kind = self._functions[func]
+        if kind:
+            return self._special(kind, func, args, kwargs or {})
+        before = _get_sequence_nr()
+        if not kwargs:
+            result = func(*args)
+        elif "out" in kwargs:
+            return self._special(WRITE, func, args, kwargs)
+        else:
+            result = func(*args, **kwargs)
+        if type(result) is not Tensor or _get_sequence_nr() != before + 1:
+            self._plain(result, before, _getframe(1), func, args)
+            return result
+        try:
+            frame: Any = _getframe(1)
+            code = frame.f_code
+            if code is not self._code:
+                if inside[code.co_filename]:
+                    frame = source.outside(frame)
+                    code = None if frame is None else frame.f_code
+                else:
+                    self._code = code
+            lasti = 0 if frame is None else frame.f_lasti
+            if self._keeps:
+                self._note(
+                    (
+                        code,
+                        lasti,
+                        perf_counter_ns(),
+                        self._thread,
+                        before,
+                        self.unpacked,
+                        result.shape,
+                        result.dtype,
+                        ref(result),
+                    )
+                )
+                if self.left:
+                    self._note_breaks(result.grad_fn.metadata, func, args)
+                if len(self.notes) > MOST_PENDING:
+                    self._look()
+            else:
+                when, thread = self.when, self._thread
+                self._note((code, lasti, when, thread, before, self.unpacked, None, None, None))
+        except RuntimeError:  # a nested one, without a shape
+            self._without_shape(result, before, _getframe(1), func, args)
+        except Exception as error:
+            self._failed(error)
+        return result
+
+    def several(self) -> None:
+        """Another thread will make graphs."""
+        self.__class__ = Forward
+
+
+class Arriving(Forward):
+    """The mode of a thread that has computed nothing yet: the first thing that it does is told."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self.__class__ = Forward
+        if self.watcher is not None:
+            self.watcher.several()
+        return self.__torch_function__(func, types, args, kwargs)
+
+
 class _Stopped(Forward):
     """A mode after its end."""
 
@@ -365,4 +452,7 @@ def emit_write(memory: Memory, version: int, op: str, call_site: CallSite, began
         sink.write((began, get_ident(), *facts))
 
 
-source.passing |= {Forward.__torch_function__.__code__, Forward._special.__code__}
+source.passing |= {
+    *(kind.__torch_function__.__code__ for kind in (Forward, Numbered, Arriving)),
+    Forward._special.__code__,
+}

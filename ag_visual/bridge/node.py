@@ -21,7 +21,6 @@ from torch.autograd import forward_ad
 
 from ag_visual.bridge import rule
 from ag_visual.bridge.arrays import (
-    array_of,
     array_or_none,
     dtypes,
     kept_array,
@@ -56,10 +55,10 @@ from ag_visual.events.node_record import sequence
 FREED: Final = "ag_visual freed"
 """Of a node's metadata: where the backward was called that freed it, while nothing is recorded."""
 
-Birth = tuple[CodeType | None, int, int, int, int, int, Any, Any]
+Birth = tuple[CodeType | None, int, int, int, int, int, Any, Any, "weakref.ref[Any] | None"]
 """Code and lasti of the line, when (perf_counter_ns), the thread, the first sequence number that
 its operation may have given to a node; `Trusted.number` where no hook packed what it saved, else 0;
-shape and torch's dtype of its result, None if unknown."""
+shape and torch's dtype of its result, None if unknown; the result, where it is to be looked at."""
 
 HOOKS: Final = "ag_visual hooks"
 """Of a node's metadata: hooks that were added to its tensors."""
@@ -93,11 +92,25 @@ class TorchNode:
     def __init__(self, function: Any, metadata: Any, birth: Birth, thread: int, last: Last) -> None:
         of = type(function)
         kind: Kind = kinds[of]
-        code, lasti, made, its_thread, _, unpacked, shape, dtype = birth
+        code, lasti, made, its_thread, _, unpacked, shape, dtype, _ = birth
         self.seq = next(sequence)
         self.kind = of
-        self._name = kind.name or learned_name(kind, function)
+        # The backward that is about to run it; what this package has put into torch's node.
+        self.task: Any = None
+        self.hook: Any = None
+        self.above: weakref.ref[TorchNode] | list[weakref.ref[TorchNode]] | None = None
+        self._tensor: weakref.ref[Any] | None = None  # a tensor that it made
+        self._variable: weakref.ref[Any] | None = None
+        self.next_functions: tuple[tuple[TorchNode | None, int], ...] = ()
+        self.saved: Sequence[Saved] = ()
         self.leaf = kind.leaf
+        self.computes = kind.custom  # whether it runs Python code of the user's
+        self.simple = False  # whether it is one of C++ with one output, and no leaf
+        self.listed: Any = None  # torch's dtype of its output, if that is `simple` and small
+        self.freed: CallSite = None
+        self.hooks: list[Hooked] | None = None
+        self.breaks: tuple[str, list[Any]] | None = None
+        self._name = kind.name or learned_name(kind, function)
         # What nodes of one class mostly share is one object: a graph of small ops is mostly this.
         site = kind.site
         if site[0] is not code or site[1] != lasti:
@@ -106,39 +119,25 @@ class TorchNode:
         self.made = made or perf_counter_ns()
         self.unpacked = unpacked
         self.thread = its_thread or thread
-        self.next_functions: tuple[tuple[TorchNode | None, int], ...] = ()
-        self.freed: CallSite = None
-        self.hooks: list[Hooked] | None = None
-        if len(metadata) > 1:
+        if metadata and (len(metadata) > 1 or KEY not in metadata):
             self.freed, self.hooks = metadata.get(FREED), metadata.get(HOOKS)
-            self.breaks: tuple[str, list[Any]] | None = metadata.get(BREAKS)
-        else:
-            self.breaks = None
-        self.task: Any = None  # the backward that is about to run it
-        self.hook: Any = None  # what this package has put into torch's node
-        self.above: weakref.ref[TorchNode] | list[weakref.ref[TorchNode]] | None = None
-        self._tensor: weakref.ref[Any] | None = None  # a tensor that it made
-        self.computes = kind.custom  # whether it runs Python code of the user's
-        self.simple = False  # whether it is one of C++ with one output, and no leaf
-        self.listed: Any = None  # torch's dtype of its output, if that is `simple` and small
-        if kind.leaf:
-            variable = function.variable
-            self._variable: weakref.ref[Any] | None = weakref.ref(variable)
-            self.outputs: Any = ((shape_of(variable), dtypes[variable.dtype]),)
-            memory = memory_of(variable)  # the variable may be gone when its record is made
-            self.storage = 0 if memory is None else memory.number
-            self.saved: list[Saved] = []
-            return
-        self._variable = None
+            self.breaks = metadata.get(BREAKS)
         if shape is not None and kind.single:
             outputs = kind.outputs
             named = dtypes[dtype]
             if outputs[0][0] != shape or outputs[0][1] is not named:
                 kind.outputs = outputs = ((shape, named),)
                 kind.listed = listed_as(shape, dtype)
-            self.outputs = outputs
+            self.outputs: Any = outputs
             self.simple = True
             self.listed = kind.listed
+        elif kind.leaf:
+            variable = function.variable
+            self._variable = weakref.ref(variable)
+            self.outputs = ((shape_of(variable), dtypes[variable.dtype]),)
+            memory = memory_of(variable)  # the variable may be gone when its record is made
+            self.storage = 0 if memory is None else memory.number
+            return
         else:
             metas = function._input_metadata
             found = list(map(_outline, metas))
@@ -155,8 +154,6 @@ class TorchNode:
             self.saved = saved
             if saved and saved[0].kind == "packed":
                 self.computes = True
-        else:
-            self.saved = []
 
     def __repr__(self) -> str:
         return f"<{self.name()} {self.seq} of torch>"
@@ -300,9 +297,9 @@ class TorchNode:
         with DisableTorchFunction():
             variable = self.variable
             grad = None if variable is None else variable.grad
-            if grad is None or grad.layout is not torch.strided or grad.device.type != "cpu":
+            if grad is None or not grad.is_cpu or grad.layout is not torch.strided:
                 return None
-            return variable._version, array_of(grad).flat[:FIRST]
+            return variable._version, kept_array(grad).flat[:FIRST]
 
     def leaf_writes(self) -> int:
         """How often a leaf's values were written."""
@@ -414,6 +411,9 @@ class TorchNode:
                 return None
             function = edge.node
             return function if function.metadata.get(KEY) is self else None
+        function = self._direct()
+        if function is not None:
+            return function
         if self.unwired:
             self.wire_back()
         seen: set[TorchNode] = {self}

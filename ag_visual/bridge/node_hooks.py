@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable
+from functools import partial
 from sys import _getframe
 from typing import Any, Final
 
@@ -33,6 +34,10 @@ def _probe(*grads: Any) -> None:
     """Never added, so never called."""
 
 
+class OwnHook(partial[Any]):
+    """A prehook of this package's: where it was added says nothing."""
+
+
 class NodeHooks:
     """What stands in the place of torch's function while it is watched."""
 
@@ -47,6 +52,8 @@ class NodeHooks:
         """In the place of torch's."""
         if hook is _probe:
             raise _Probed(hooks)
+        if type(hook) is OwnHook:
+            return self._register(hooks, hook)
         hooks, handle = self._register(hooks, hook)
         place = source.call_site_of(_getframe(1))
         if place is not None:

@@ -63,8 +63,13 @@ def of_backward(error: RuntimeError, task: Backward) -> None:
         _second(error, task)
 
 
-def of_forward(error: RuntimeError, func: Any, args: Any, frame: Any) -> None:
-    """Explain the error of an operation that must not write where it was to."""
+def of_forward(
+    error: RuntimeError, func: Any, args: Any, frame: Any, birth_of: Callable[[Any], Any]
+) -> None:
+    """Explain the error of an operation that must not write where it was to.
+
+    birth_of: the record of a node of torch's, or its birth.
+    """
     text = str(error)
     if hasattr(error, "fields") or not args or not isinstance(args[0], torch.Tensor):
         return
@@ -81,7 +86,7 @@ def of_forward(error: RuntimeError, func: Any, args: Any, frame: Any) -> None:
     if not leaf:
         with contextlib.suppress(RuntimeError):  # torch may not even say what made it
             function = tensor.grad_fn
-            birth = None if function is None else function.metadata.get(KEY)
+            birth = None if function is None else birth_of(function)
         call_site = (
             birth.call_site if isinstance(birth, TorchNode) else birth and (birth[0], birth[1])
         )
@@ -310,7 +315,7 @@ def _modified(error: RuntimeError, text: str, task: Backward) -> None:
         )
     add_repair(fields, "torch")
     if fields["saved"]["site"] is source.UNKNOWN:
-        note += "\n  saved by    " + node.name() + ", on a line that was not watched"
+        note += f"\n  saved by    {node.name()}, on a line that was not watched, or is forgotten"
     _report(error, fields, lines(fields) + note)
 
 

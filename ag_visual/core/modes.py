@@ -1,7 +1,9 @@
 """Thread-local modes (grad mode and its relatives) behind one process-wide counter.
 
-`special` counts everything unusual that is active in any thread. Zero means that every op may take
-the fast path without looking at thread-local state (a `threading.local` read costs 70 ns).
+`special` counts everything unusual that is active in any thread, `slowed` what of it sends a thread
+down the slow path: all but a grad mode that is off. Zero means that no op looks at thread-local
+state (a `threading.local` read costs 70 ns): of `slowed` whether it may take the fast path, of
+`special` whether it is recorded.
 
 A signal may end the program between any two calls: Python looks for one where a function begins,
 after a call of C and at jumps backwards. What belongs together is stored without any of them in
@@ -38,6 +40,7 @@ class StreamsOf(Protocol):
 
 
 special = 0
+slowed = 0
 # Anomaly mode of the process: None off, else whether gradients are checked for NaN.
 anomaly: bool | None = None
 # How many levels of forward mode are open in the process.
@@ -104,23 +107,23 @@ class _State(threading.local):
 
 
 class _Ending:
-    """Gives back what a thread that ends in a special mode has added to `special`.
+    """Gives back what a thread that ends in a special mode has added to `special` and `slowed`.
 
     Nothing can be done there for long: the thread's own locals are being taken apart.
     """
 
     def __init__(self, modes: dict[str, Any]) -> None:
         self.modes = modes
-        self.borrowed = 0  # what another thread has added, whose modes this one took over
-
-    def added(self) -> int:
-        return int(not self.modes.get("grad", True)) + int(self.modes.get("slow", 0))
+        # What another thread has added, whose modes this one took over.
+        self.borrowed = self.borrowed_slow = 0
 
     def __del__(self) -> None:
-        global special
-        back = self.added() - self.borrowed
+        global special, slowed
+        slow = int(self.modes.get("slow", 0)) - self.borrowed_slow
+        without = int(not self.modes.get("grad", True)) - self.borrowed
         # No call between reading and storing it: no other thread can come between.
-        special -= back
+        special -= slow + without
+        slowed -= slow
 
 
 # Beside the modes, not among them: an object that holds the dict it lies in dies late.
@@ -160,7 +163,7 @@ def snapshot() -> dict[str, Any]:
 def take_over(modes: dict[str, Any]) -> None:
     """Continue in this (fresh) thread with the modes of another, which waits meanwhile."""
     mine, ending = state.__dict__, _ends.ending
-    ending.borrowed = modes["slow"] + (not modes["grad"])
+    ending.borrowed, ending.borrowed_slow = int(not modes["grad"]), modes["slow"]
     state.fast = None if modes["slow"] else modes["grad"]
     mine.update(modes)
 
@@ -177,10 +180,11 @@ def changing() -> None:
 
 def put_back(kept: dict[str, Any]) -> None:
     """Restore the modes of this thread."""
-    global special
+    global special, slowed
     mine = state.__dict__
     grad, slow = kept["grad"], kept["slow"]
-    special += kept["slow"] - state.slow + (state.grad - grad)
+    special += slow - state.slow + (state.grad - grad)
+    slowed += slow - state.slow
     state.fast = None if slow else grad
     mine.update(kept)
 
@@ -244,11 +248,12 @@ def without_grad(function: Callable[P, R]) -> Callable[P, R]:
 
 def set_inference(mode: bool) -> Any:
     """Switch inference mode, and grad mode with it; returns what `leave_inference` wants."""
-    global special
+    global special, slowed
     outer = state.before_inference
     previous = [state.inference, state.grad, outer]  # a list: no other is the same object
     slow = state.slow + (mode - state.inference)
     special += slow - state.slow + (state.grad - (not mode))
+    slowed += slow - state.slow
     state.inference = mode
     state.grad = not mode
     state.slow = slow
@@ -259,10 +264,11 @@ def set_inference(mode: bool) -> Any:
 
 def leave_inference(previous: Any) -> None:
     """Restore what `set_inference` found."""
-    global special
+    global special, slowed
     inference, grad, outer = previous
     slow = state.slow + (inference - state.inference)
     special += slow - state.slow + (state.grad - grad)
+    slowed += slow - state.slow
     state.inference = inference
     state.grad = grad
     state.slow = slow
@@ -272,20 +278,23 @@ def leave_inference(previous: Any) -> None:
 
 def set_anomaly(check_nan: bool | None) -> bool | None:
     """Switch anomaly mode and return what it was."""
-    global anomaly, now, special
+    global anomaly, now, special, slowed
     previous = anomaly
     anomaly = check_nan
     now = _never if check_nan is not None else _forward if plain_duals else state
-    special += (check_nan is not None) - (previous is not None)
+    change = (check_nan is not None) - (previous is not None)
+    special += change
+    slowed += change
     return previous
 
 
 def count_duals(change: int, plain: bool) -> None:
     """A level of forward mode opens (1) or closes (-1). plain: its tensors may be of no level."""
-    global duals, plain_duals, now, special
+    global duals, plain_duals, now, special, slowed
     duals += change
     plain_duals += change if plain else 0
     special += change
+    slowed += change
     now = _never if anomaly is not None else _forward if plain_duals else state
 
 
@@ -311,13 +320,14 @@ def set_slow(name: str, value: Any, change: int) -> None:
 
     change: 1 to enter it, -1 to leave it.
     """
-    global special
+    global special, slowed
     mine = state.__dict__
     slow = state.slow + change
     mine[name] = value
     state.slow = slow
     state.fast = None if slow else state.grad
     special += change
+    slowed += change
 
 
 def at_levels(
@@ -333,7 +343,7 @@ def at_levels(
 
     primal: whether tensors of the innermost level count without their tangents.
     """
-    global special
+    global special, slowed
     mine = state.__dict__
     before_levels, before_primal = mine["levels"], mine["primal"]
     before = mine["differentiating"]
@@ -341,6 +351,7 @@ def at_levels(
     try:
         slow = before_slow + (not before_levels) - (not levels) + inference - before_inference
         special += slow - before_slow + (before_grad - grad)
+        slowed += slow - before_slow
         mine["slow"] = slow
         mine["grad"] = grad
         mine["inference"] = inference
@@ -352,6 +363,7 @@ def at_levels(
     finally:
         # No call before all of it is done, as a signal may end the program at any.
         special += before_slow - mine["slow"] + (mine["grad"] - before_grad)
+        slowed += before_slow - mine["slow"]
         mine["slow"] = before_slow
         mine["grad"] = before_grad
         mine["inference"] = before_inference
@@ -372,13 +384,14 @@ def in_autocast(
     dtypes: Mapping[str, Any] | None, function: Callable[..., R], *args: Any, **kwargs: Any
 ) -> R:
     """`function(*args, **kwargs)` where mixed precision is as given; back again then."""
-    global special
+    global special, slowed
     mine = state.__dict__
     before = mine["autocast"]
     change = (dtypes is not None) - (before is not None)
     try:
         slow = mine["slow"] + change
         special += change
+        slowed += change
         mine["slow"] = slow
         mine["autocast"] = dtypes
         mine["fast"] = None if slow else mine["grad"]
@@ -388,6 +401,7 @@ def in_autocast(
         if mine["autocast"] is not before:
             slow = mine["slow"] - change
             special -= change
+            slowed -= change
             mine["slow"] = slow
             mine["autocast"] = before
             mine["fast"] = None if slow else mine["grad"]

@@ -40,6 +40,18 @@ LOOP = 2
 task. Every step outwards from there costs 0.1 us, for each node that a backward records."""
 
 
+class _Caller:
+    """The user's code that called last: most often it calls again, which is told at once."""
+
+    __slots__ = ("code",)
+
+    def __init__(self) -> None:
+        self.code: CodeType | None = None
+
+
+caller = _Caller()
+
+
 def count_in(folder: str, *, counts: bool = True) -> None:
     """Count a folder's files as part of the package, or (counts=False) no longer."""
     if counts and folder not in _folders:
@@ -48,6 +60,7 @@ def count_in(folder: str, *, counts: bool = True) -> None:
         _folders.remove(folder)
     for filename in [name for name in inside if name.startswith(folder)]:
         inside.pop(filename, None)
+    caller.code = None
 
 
 def outside(frame: FrameType | None) -> FrameType | None:

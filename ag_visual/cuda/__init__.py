@@ -128,6 +128,37 @@ def get_device_name(device: Any = None) -> str:
     return str(get_device_properties(device).name)
 
 
+class CudaError(RuntimeError):
+    """A function of CUDA failed: its number."""
+
+    def __init__(self, code: int) -> None:
+        super().__init__(f"CUDA error {code}")
+
+
+def check_error(res: int) -> None:
+    """Raises CudaError for a number that is not 0."""
+    if res != 0:
+        raise CudaError(res)
+
+
+def cudart() -> Any:
+    """CUDA's functions that start and stop Nsight and the like; each returns 0.
+
+    Raises BackendUnavailable, saying what is missing.
+    """
+    runtime = backends.backend_for("cuda").xp.cuda.runtime
+
+    def start() -> int:
+        runtime.profilerStart()
+        return 0
+
+    def stop() -> int:
+        runtime.profilerStop()
+        return 0
+
+    return SimpleNamespace(cudaProfilerStart=start, cudaProfilerStop=stop)
+
+
 def synchronize(device: Any = None) -> None:
     """Wait until all work given to the device is done."""
     with _at(device):

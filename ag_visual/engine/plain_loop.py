@@ -7,6 +7,7 @@ GraphTask; both must give the same (tests/engine/test_loops.py).
 from __future__ import annotations
 
 from heapq import heappop, heappush
+from math import inf as INFINITY
 from sys import getrefcount
 from typing import Any
 
@@ -21,7 +22,8 @@ from ag_visual.engine.accumulate import ALONE
 from ag_visual.engine.compute import COMPLEX64, COMPLEX128, compute, too_large, unlike
 from ag_visual.engine.input_buffer import fitted, gathered, meets
 from ag_visual.engine.leaf import run_leaf
-from ag_visual.engine.stages import record
+from ag_visual.engine.norms import squares
+from ag_visual.engine.stages import F32, F64, record
 from ag_visual.engine.task import GraphTask
 from ag_visual.events import instrument
 from ag_visual.events.clock import perf_counter_ns
@@ -42,6 +44,7 @@ def plain_loop(task: GraphTask, call_site: Any) -> None:
     # One ready node, and what has arrived at it, is not in the heap: a chain needs none.
     only: Any = None
     arrived: Any = None
+    total: Any = None
     # When the node before ended, where no work on gradients came after: a look at the clock less.
     ended = 0
     while True:
@@ -56,7 +59,6 @@ def plain_loop(task: GraphTask, call_site: Any) -> None:
                 and variable._edge is None
                 and variable._rg
                 and task.modes is None
-                and instrument.sink is None
                 and instrument.gate is None
                 and not state.hooks
                 and not state.post_accumulate
@@ -65,11 +67,16 @@ def plain_loop(task: GraphTask, call_site: Any) -> None:
                 and (array := variable._array).flags.c_contiguous
                 and part.shape == array.shape
             ):
+                sink = instrument.sink
+                started = 0 if sink is None else ended or perf_counter_ns()
                 del buffers[leaf]
                 if part.base is None and getrefcount(part) == ALONE:
                     with leaf.lock:
                         if variable._grad is None:
                             variable._grad = from_array(part)
+                            if sink is not None:
+                                record(sink, task, leaf, part, started)
+                                ended = 0
                             task.order += 1
                             continue
                 buffers[leaf] = part
@@ -114,10 +121,21 @@ def plain_loop(task: GraphTask, call_site: Any) -> None:
         else:  # several outputs, no gradient, complex numbers, another array library, ...
             results = compute(task, node, g, call_site)
         if sink is not None:
-            if real and (size := g.nbytes) <= SMALL:  # `record`, without a call
+            # `record`, without a call.
+            if real and (size := g.nbytes) <= SMALL:
                 ended = perf_counter_ns()
                 numbers = run_record(node.seq, task.id, task.order, started, ended, size)
                 sink.run((numbers, g.tobytes(), kind))
+            elif real and (kind is F32 or kind is F64):
+                ended = perf_counter_ns()
+                flat = g.ravel("K")
+                total = float(flat.dot(flat))
+                if not total < INFINITY:
+                    total = squares(g)
+                numbers = run_record(node.seq, task.id, task.order, started, ended, 0)
+                sink.run((numbers, total, None))
+                flat = None
+                ended = 0
             else:
                 record(sink, task, node, g, started)
                 ended = 0

@@ -142,6 +142,7 @@ def _execute(task: GraphTask) -> list[Any]:
         kept = task.modes
         if kept is not None:  # `modes.put_back(kept)`, but for its last line
             modes.special += kept["slow"] - state.slow
+            modes.slowed += kept["slow"] - state.slow
             state.slow = kept["slow"]
         if kept is not None or state.grad is not previous:
             modes.special += state.grad - previous

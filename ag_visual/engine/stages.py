@@ -19,7 +19,7 @@ from ag_visual.events import instrument
 from ag_visual.events.clock import perf_counter_ns
 from ag_visual.events.log import SMALL, run_record
 
-_F32, _F64 = numpy.dtype(numpy.float32), numpy.dtype(numpy.float64)
+F32, F64 = numpy.dtype(numpy.float32), numpy.dtype(numpy.float64)
 
 
 def as_at_first(task: GraphTask) -> None:
@@ -115,8 +115,8 @@ def record(sink: Any, task: GraphTask, node: Any, g: Any, started: int) -> None:
             sink.run((numbers, g.tobytes(), dtype))
             return
         total = INFINITY
-        if dtype is _F32 or dtype is _F64:  # `squares`, where it is as simple as this
-            flat = g.ravel()
+        if dtype is F32 or dtype is F64:  # `squares`, where it is as simple as this
+            flat = g.ravel("K")
             total = float(flat.dot(flat))
         if not total < INFINITY:
             total = squares(g)

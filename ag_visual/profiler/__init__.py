@@ -7,11 +7,13 @@ have torch's older names of it.
 from __future__ import annotations
 
 from ag_visual import absent as _absent
+from ag_visual.devices import DeviceType as DeviceType
 from ag_visual.names import only as _only
 from ag_visual.profiler import itt as itt
 from ag_visual.profiler.execution_trace import ExecutionTraceObserver as ExecutionTraceObserver
-from ag_visual.profiler.function_events import DeviceType as DeviceType
+from ag_visual.profiler.experimental import _ExperimentalConfig as _ExperimentalConfig
 from ag_visual.profiler.legacy import (
+    KinetoStepTracker as KinetoStepTracker,
     kineto_available as kineto_available,
     record_function as record_function,
 )
@@ -30,6 +32,7 @@ from ag_visual.profiler.schedules import (
 __all__ = [
     "DeviceType",
     "ExecutionTraceObserver",
+    "KinetoStepTracker",
     "ProfilerAction",
     "ProfilerActivity",
     "itt",

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ag_visual.profiler.function_events import DeviceType, FunctionEvent
+from ag_visual.devices import DeviceType
+from ag_visual.profiler.function_events import FunctionEvent
 from ag_visual.profiler.times import FormattedTimesMixin, formerly
 
 _SUMMED = (

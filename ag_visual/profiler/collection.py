@@ -5,6 +5,7 @@ Beside them, an `Emitter`, which is called as spans begin and end.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import sys
 import threading
@@ -14,6 +15,7 @@ from collections.abc import Callable
 from types import CodeType, FrameType
 from typing import Any, Protocol
 
+from ag_visual.arrays import fast
 from ag_visual.core import source
 from ag_visual.events import instrument
 from ag_visual.events.clock import perf_counter_ns
@@ -29,6 +31,8 @@ from ag_visual.profiler.threads import Names
 
 DEEPEST = 64
 """Calls of a stack that are kept."""
+
+fast.first_use = functools.partial(Span, "[loading compiled kernels]")
 
 _lock = threading.RLock()
 _open: set[weakref.ref[Collection]] = set()

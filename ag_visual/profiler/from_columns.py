@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import itertools
 from time import monotonic
 from typing import Any
 
@@ -12,7 +13,7 @@ from ag_visual.core import source
 from ag_visual.events.spans import EVALUATE, MODULE, NODE, OP, STEP, USER, Stack
 from ag_visual.profiler.averages import FunctionEventAvg
 from ag_visual.profiler.columns import Columns, own
-from ag_visual.profiler.event_lists import EventList
+from ag_visual.profiler.event_lists import MEMORY_EVENT_NAME, EventList
 from ag_visual.profiler.function_events import FunctionEvent
 
 _PIECE = 1024
@@ -82,6 +83,36 @@ class EventBuilder:
             _STEPS if step else name for name, step in zip(columns.names, steps, strict=True)
         ]
         self._stacks: dict[int, list[str]] = {-1: []}
+
+    def unheld(self) -> Any:
+        """Rows of `memory` that came or went outside of every span, not those that were there."""
+        memory = self.columns.memory
+        return memory[(memory["span"] < 0) & (memory["time"] > self.columns.start)]
+
+    def memory_events(self, rows: Any) -> list[FunctionEvent]:
+        """An event without length for each of some rows of `unheld`."""
+        columns = self.columns
+        numbers = itertools.count(len(columns.spans) + 1)
+        return [
+            FunctionEvent(
+                id=number,
+                name=MEMORY_EVENT_NAME,
+                thread=thread + 1,
+                start_us=(time - columns.start) / 1000,
+                end_us=(time - columns.start) / 1000,
+                overload_name="",
+                fwd_thread=thread + 1,
+                input_shapes=[],
+                stack=[],
+                use_device=self.device,
+                cpu_memory_usage=size,
+            )
+            for number, time, thread, size in zip(
+                numbers,
+                *(rows[name].tolist() for name in ("time", "thread", "bytes")),
+                strict=False,
+            )
+        ]
 
     def stack(self, number: int) -> list[str]:
         """The calls of a stack as texts, the innermost first."""
@@ -188,6 +219,10 @@ def function_events(
         if collects:
             gc.enable()
     _stacks_of_backward(builder, found)
+    told = builder.memory_events(builder.unheld())
+    if told:
+        begun = lambda event: (event.time_range.start, -event.time_range.end)  # noqa: E731
+        found = sorted([*found, *told], key=begun)
     events = EventList(found, use_device=builder.device, **options)
     events._tree_built = True
     return events
@@ -222,8 +257,11 @@ def key_averages(builder: EventBuilder, by_shapes: bool, **options: Any) -> Even
         texts = [str(each.shapes) for each in builder.columns.inputs]
         _, shapes = numpy.unique([*texts, "[]"], return_inverse=True)
         parts.append(shapes[spans["inputs"]])
+    found = EventList(use_device=builder.device, **options)
+    told = builder.unheld()
     if len(spans) == 0:
-        return EventList(use_device=builder.device, **options)
+        found.extend([_memory_average(builder, told, by_shapes)] if len(told) else [])
+        return found
     # One number for all parts: NumPy compares rows slowly, and turns an interrupt into a TypeError.
     keys = numpy.ravel_multi_index(parts, [int(part.max()) + 1 for part in parts])
     _, first, group = numpy.unique(keys, return_index=True, return_inverse=True)
@@ -239,7 +277,6 @@ def key_averages(builder: EventBuilder, by_shapes: bool, **options: Any) -> Even
     }
     columns = {key: values.tolist() for key, values in sums.items()}
     order = numpy.argsort(first)
-    found = EventList(use_device=builder.device, **options)
     for event, at in zip(builder.events(first[order]), order.tolist(), strict=True):
         average = FunctionEventAvg()
         average.add(event)
@@ -255,7 +292,21 @@ def key_averages(builder: EventBuilder, by_shapes: bool, **options: Any) -> Even
         children = numpy.flatnonzero(kept.parent == first[at])
         average.cpu_children = builder.events(children)
         found.append(average)
+    if len(told):
+        earlier = spans["start"][first] < told["time"][0]
+        found.insert(int(earlier.sum()), _memory_average(builder, told, by_shapes))
     return found
+
+
+def _memory_average(builder: EventBuilder, rows: Any, by_shapes: bool) -> FunctionEventAvg:
+    """What came and went outside of every span, together."""
+    average = FunctionEventAvg()
+    average.add(builder.memory_events(rows[:1])[0])
+    average.count = len(rows)
+    average.cpu_memory_usage = average.self_cpu_memory_usage = int(rows["bytes"].sum())
+    average.stack = []
+    average.input_shapes = [] if by_shapes else ""
+    return average
 
 
 def _sums(values: Any, group: Any) -> Any:

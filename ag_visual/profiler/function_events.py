@@ -2,17 +2,10 @@
 
 from __future__ import annotations
 
-import enum
 from typing import Any, NamedTuple
 
+from ag_visual.devices import DeviceType
 from ag_visual.profiler.times import FormattedTimesMixin, formerly
-
-
-class DeviceType(enum.IntEnum):
-    """Where something ran."""
-
-    CPU = 0
-    CUDA = 1
 
 
 class Interval:

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from importlib.util import find_spec
-from threading import local
 from typing import Any
 
 from ag_visual.names import only as _only
-from ag_visual.profiler.ranges import tasks
+from ag_visual.profiler.own_ranges import OwnRanges as _OwnRanges
+from ag_visual.profiler.ranges import tasks as _tasks
 
 __all__ = ["is_available", "mark", "range", "range_pop", "range_push"]
 __dir__ = _only(__all__, __name__)
 
-
-class _Depth(local):
-    now = 0
-
-
-_depth = _Depth()
+_ranges = _OwnRanges(
+    lambda text: _tasks("torch.profiler.itt")[0](text), lambda: _tasks("torch.profiler.itt")[1]()
+)
 
 
 def is_available() -> bool:
@@ -33,24 +29,12 @@ def range_push(msg: str) -> int:
     Raises:
         ModuleNotFoundError: the package ittapi is missing.
     """
-    begin, _ = tasks("torch.profiler.itt")
-    begin(msg)
-    _depth.now += 1
-    return _depth.now - 1
+    return _ranges.push(msg)
 
 
 def range_pop() -> int:
-    """End the innermost task of this thread; how many are open around it, -1: there was none.
-
-    Raises:
-        ModuleNotFoundError: the package ittapi is missing.
-    """
-    _, end = tasks("torch.profiler.itt")
-    if not _depth.now:
-        return -1
-    _depth.now -= 1
-    end()
-    return _depth.now
+    """End the innermost task of this thread; how many are open around it, -1: there was none."""
+    return _ranges.pop()
 
 
 def mark(msg: str) -> None:
@@ -59,16 +43,11 @@ def mark(msg: str) -> None:
     Raises:
         ModuleNotFoundError: the package ittapi is missing.
     """
-    begin, end = tasks("torch.profiler.itt")
+    begin, end = _tasks("torch.profiler.itt")
     begin(msg)
     end()
 
 
-@contextlib.contextmanager
-def range(msg: str, *args: Any, **kwargs: Any) -> Iterator[None]:
+def range(msg: str, *args: Any, **kwargs: Any) -> AbstractContextManager[None]:
     """A block, or a function, that is a task; its text is msg.format(*args, **kwargs)."""
-    range_push(msg.format(*args, **kwargs))
-    try:
-        yield
-    finally:
-        range_pop()
+    return _ranges.block(msg, args, kwargs)

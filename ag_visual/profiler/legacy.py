@@ -17,6 +17,7 @@ from ag_visual.profiler.averages import FunctionEventAvg
 from ag_visual.profiler.collection import Collection
 from ag_visual.profiler.columns import Columns
 from ag_visual.profiler.event_lists import EventList
+from ag_visual.profiler.experimental import MEANINGLESS
 from ag_visual.profiler.from_columns import EventBuilder, function_events, key_averages
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -102,8 +103,8 @@ class profile:
             raise AssertionError("No activities specified for the profiler")
         if post_processing_timeout_s is not None and post_processing_timeout_s < 0:
             raise ValueError("post_processing_timeout_s must be non-negative")
-        if experimental_config is not None:
-            warn_once("experimental_config", "it is about Kineto, which is not used.")
+        for name in getattr(experimental_config, "_asked", ()):
+            warn_once(f"experimental_config's {name}", MEANINGLESS[name])
         if activity_filters:
             warn_once("activity_filters", "all that runs on the CPU is collected.")
 
@@ -120,8 +121,16 @@ class profile:
 
     def _prepare_trace(self) -> None:
         self.entered = True
+        self.trace_id = self.create_trace_id()
+
+    def default_trace_id(self) -> str:
+        """A name for a trace that no other one has."""
+        return f"{uuid.uuid4().int:032X}"
+
+    def create_trace_id(self) -> str:
+        """What a trace is called: what the callback gives, if there is one."""
         named = self.custom_trace_id_callback
-        self.trace_id = named() if named else f"{uuid.uuid4().int:032X}"
+        return named() if named else self.default_trace_id()
 
     def _start_trace(self) -> None:
         self.entered = True

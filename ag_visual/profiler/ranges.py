@@ -159,11 +159,7 @@ class emit_nvtx(_emit):
     called = "NVTX"
 
     def _made(self) -> _Emitter:
-        try:
-            import nvtx
-        except ModuleNotFoundError:
-            raise _missing("emit_nvtx", "nvtx") from None
-        domain = nvtx.get_domain(None)
+        domain = nvtx_domain("emit_nvtx")
 
         def begin(text: str, number: int) -> None:
             payload = None if number < 0 else number
@@ -205,6 +201,15 @@ class emit_itt(_emit):
     def __enter__(self) -> emit_itt | None:
         found: emit_itt | None = super().__enter__()
         return found
+
+
+def nvtx_domain(who: str) -> Any:
+    """What begins and ends ranges of NVTX."""
+    try:
+        import nvtx
+    except ModuleNotFoundError:
+        raise _missing(who, "nvtx") from None
+    return nvtx.get_domain(None)
 
 
 def tasks(who: str) -> tuple[Callable[[str], None], Callable[[], None]]:

@@ -19,6 +19,7 @@ from numpy import ndarray
 
 from ag_visual.core.tensor import Tensor
 from ag_visual.dispatch import table
+from ag_visual.dispatch.codegen import source
 from ag_visual.dispatch.codegen.source import defined
 from ag_visual.dispatch.rules import OPERATED
 from ag_visual.events import instrument
@@ -103,18 +104,23 @@ class _Around:
         self.function = function
         self.label = label(f"aten::{name}", OP)
         self.which = which
-        if not {"__signature__", "__wrapped__"} & vars(function).keys():
-            vars(function)["__signature__"] = inspect.signature(function)
-        self._plan(function.__code__)
+        self.plain = self.code = _CODES[which]  # until it is planned, one that no function has
 
-    def _plan(self, plain: CodeType) -> None:
+    def plan(self, plain: CodeType) -> None:
         """Both codes, from the function's own."""
         function = self.function
-        run: Any = self._finish
-        if "finish" not in function.__globals__ or plain.co_name != "_stub":
-            run = self._own(plain)
+        if not {"__signature__", "__wrapped__"} & vars(function).keys():
+            vars(function)["__signature__"] = inspect.signature(function)
+        own = FunctionType(
+            plain,
+            function.__globals__,
+            function.__name__,
+            function.__defaults__,
+            function.__closure__,
+        )
+        own.__kwdefaults__ = function.__kwdefaults__
         values = {
-            "<run>": run,
+            "<run>": own,
             "<instrument>": instrument,
             "<clock>": perf_counter_ns,
             "<thread>": get_ident,
@@ -131,33 +137,6 @@ class _Around:
         )
         # Together: an interrupt must not leave one of them alone.
         self.plain, self.code = plain, code
-
-    def _own(self, plain: CodeType) -> Callable[..., Any]:
-        """The function with its own code."""
-        f = self.function
-        own = FunctionType(plain, f.__globals__, f.__name__, f.__defaults__, f.__closure__)
-        own.__kwdefaults__ = f.__kwdefaults__
-        return own
-
-    def _finish(self, *args: Any, **kwargs: Any) -> Any:
-        """The first call of a built function compiles it."""
-        self.function.__globals__["finish"]()
-        self.on()
-        if instrument.spans is None:
-            self.off()
-        return self._own(self.plain)(*args, **kwargs)
-
-    def on(self) -> None:
-        code = self.function.__code__
-        if code is self.code:
-            return
-        if code is not self.plain:
-            self._plan(code)
-        self.function.__code__ = self.code
-
-    def off(self) -> None:
-        if self.function.__code__ is self.code:
-            self.function.__code__ = self.plain
 
 
 class _Modules:
@@ -214,7 +193,16 @@ class _All:
 
     def __init__(self) -> None:
         self.known: dict[int, _Around] = {}
+        self.ready: list[_Around] = []  # those that have a code: most of a table is never called
         self.declared = 0
+        self.on = False
+
+    def add(self, function: FunctionType, name: str, which: _Kind) -> None:
+        """Know one more."""
+        if id(function) not in self.known:
+            self.known[id(function)] = each = _Around(function, name, which)
+            if not source.waits(function):
+                self.ready.append(each)
 
 
 _all = _All()
@@ -224,20 +212,39 @@ def install() -> None:
     """Let every op write a span."""
     declared = len(table.ops) + len(table.composites) + len(table.functions)
     with _lock:
+        source.take_code = _take_code
+        _all.on = True
         if _all.declared != declared:
             for function, name, which in _functions():
-                if id(function) not in _all.known:
-                    _all.known[id(function)] = _Around(function, name, which)
+                _all.add(function, name, which)
             _all.declared = declared
-        for each in _all.known.values():
-            each.on()
+        for each in _all.ready:  # hundreds: a call for each would be felt
+            own = each.function.__code__
+            if own is not each.code:
+                if own is not each.plain:
+                    each.plan(own)
+                each.function.__code__ = each.code
 
 
 def remove() -> None:
     """Give every op its own code back."""
     with _lock:
-        for each in _all.known.values():
-            each.off()
+        _all.on = False
+        for each in _all.ready:
+            if each.function.__code__ is each.code:
+                each.function.__code__ = each.plain
+
+
+def _take_code(function: FunctionType, code: CodeType) -> None:
+    """A built function was called for the first time."""
+    with _lock:
+        each = _all.known.get(id(function))
+        if each is None:
+            function.__code__ = code
+            return
+        _all.ready.append(each)
+        each.plan(code)
+        function.__code__ = each.code if _all.on else each.plain
 
 
 _Named = Iterator[tuple[FunctionType, str, _Kind]]

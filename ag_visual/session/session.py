@@ -215,9 +215,10 @@ class Session:
         """Whether the numbers of a backward are to be kept, if its graph is small enough."""
         if (self.numbers.wanted and self.numbers.on) or self.gate.pause_next:
             return True
-        watched = bool(self.pages) and self.recorder.listening and task.parent is None
+        if not self.pages or not self.recorder.listening or task.parent is not None:
+            return False
         small = len(task.counts) <= MOST_NODES and all(map(runs, task.counts))
-        return watched and small and self.numbers.may_watch()
+        return small and self.numbers.may_watch()
 
     def _notify_followers(self, task: LiveBackward) -> None:
         for follower in list(self.followers):

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import ag_visual as ag
-from ag_visual.bridge import forward, problems, releases, saved
+from ag_visual.bridge import forward, problems, releases, saved, threads
 from ag_visual.events import live
 
 from ..oracle import torch
@@ -25,7 +25,7 @@ CHOSEN = [
 
 @pytest.fixture
 def older(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (forward, problems, saved):
+    for module in (forward, problems, saved, threads):
         monkeypatch.setattr(module, "TELLS", False)
 
 

@@ -72,11 +72,11 @@ def test_a_thread_takes_its_modes_along_when_it_ends(way: Callable[[], None]) ->
     try:
         ended(way)
         limit = time.monotonic() + 600
-        while modes.special and time.monotonic() < limit:
+        while (modes.special or modes.slowed) and time.monotonic() < limit:
             time.sleep(0.001)
     finally:
         gc.enable()
-    assert modes.special == 0
+    assert (modes.special, modes.slowed) == (0, 0)
     assert ag.is_grad_enabled()
 
 
@@ -91,8 +91,30 @@ def test_a_thread_that_runs_in_a_mode_counts() -> None:
     thread = threading.Thread(target=wait)
     thread.start()
     assert inside.wait(600)
-    assert modes.special == 1
+    assert (modes.special, modes.slowed) == (1, 0)
     assert (ag.ones(1, requires_grad=True) * 2).requires_grad
     go.set()
     thread.join()
     assert modes.special == 0
+
+
+def test_no_op_is_recorded_without_grad_where_another_thread_takes_the_slow_path() -> None:
+    x = ag.ones(1, requires_grad=True)
+    inside, go = threading.Event(), threading.Event()
+
+    def wait() -> None:
+        with ag.autograd.graph.save_on_cpu():
+            inside.set()
+            go.wait(600)
+
+    thread = threading.Thread(target=wait)
+    with ag.no_grad():
+        thread.start()
+        assert inside.wait(600)
+        assert modes.slowed == 1
+        assert not (x * 2).requires_grad
+        go.set()
+        thread.join()
+        assert modes.slowed == 0
+        assert not (x * 2).requires_grad
+    assert (x * 2).requires_grad

@@ -9,6 +9,7 @@ import pytest
 
 import ag_visual as ag
 from ag_visual import nn
+from ag_visual.core import source
 
 F = nn.functional
 
@@ -61,3 +62,17 @@ def test_nodes_of_a_recorded_backward_are_the_users(make: Callable[[Any], Any]) 
     x = ag.randn(3, 4, requires_grad=True)
     (grad,) = ag.autograd.grad(make(x).sum(), x, create_graph=True)
     assert grad.grad_fn is None or _elsewhere(grad.grad_fn) == set()
+
+
+def test_code_that_counts_as_the_packages_is_no_users_from_then_on() -> None:
+    x = ag.randn(3, requires_grad=True)
+    space: dict[str, Any] = {}
+    exec(compile("def twice(x):\n    return x * 2", "/counted/in.py", "exec"), space)
+    twice = space["twice"]
+    assert twice(x).grad_fn.code is twice.__code__
+    source.count_in("/counted/")
+    try:
+        assert twice(x).grad_fn.code.co_filename == __file__
+    finally:
+        source.count_in("/counted/", counts=False)
+    assert twice(x).grad_fn.code is twice.__code__

@@ -394,7 +394,8 @@ class Programs(RuleBasedStateMachine):
         """No level, no tangent and no mode is left behind."""
         state = modes.state
         assert (state.levels, state.differentiating, state.slow) == ((), None, 0)
-        assert (modes.duals, modes.plain_duals, modes.special) == (0, 0, 0)
+        assert (modes.duals, modes.plain_duals) == (0, 0)
+        assert (modes.special, modes.slowed) == (0, 0)
         assert state.grad
         assert state.forward
 

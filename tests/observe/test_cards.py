@@ -346,6 +346,13 @@ def test_leaves_and_unknown_nodes_have_a_card():
     assert ops["sin"].public_name == cards.card_by_name("SinBackward0")["op"]
 
 
+def test_a_card_by_name_says_which_form_it_is_where_two_make_nodes_of_that_name() -> None:
+    assert cards.card_by_name("SinBackward0")["note"] == ""
+    assert cards.card_by_name("MmBackward0")["note"] == ""
+    note = cards.card_by_name("NativeBatchNormBackward0")["note"]
+    assert note.startswith("This is batch_norm_train: nodes of batch_norm_eval have the same name")
+
+
 @cases.every(
     lambda op: (
         cases.differentiable(op)

@@ -17,7 +17,8 @@ from ag_visual.observe.record import recorder as recorder_module
 from ag_visual.observe.record.recorder import CHUNK_ROWS, Recorder
 from ag_visual.observe.wire import schema
 from ag_visual.observe.wire.columns import _Steps, by_kind
-from tests.observe.reading import tables, texts
+from ag_visual.ops.nn.loss import nll
+from tests.observe.reading import rows, tables, texts
 from tests.work import counted
 
 
@@ -61,6 +62,44 @@ def test_a_backward_comes_back_as_tables(recorder):
     assert found["tasks"]["total"][0] == 4
     sites = [site.text for site in recorder.encoder.sites.found]
     assert sites == ["x * w", "y * y", "z.backward(ones(z))"]
+
+
+def test_two_ops_in_one_call_are_recorded_as_when_called_one_by_one(recorder, monkeypatch):
+    scores, target = ag.ones(3, 4, requires_grad=True), ag.tensor([1, 0, 3])
+    joined, calls = nll._of_rows, []
+
+    def watched(*given):
+        calls.append(joined(*given))
+        return calls[-1]
+
+    found = []
+    for way in (watched, lambda *_: None):
+        monkeypatch.setattr(nll, "_of_rows", way)
+        recorder.clear()
+        recorder.start()
+        loss = ag.nn.functional.cross_entropy(scores * 2, target)
+        loss.backward()
+        told = rows(recorder)
+        first = min(row["seq"] for row in told["nodes"])
+        storages = {row["storage"]: f"storage {i}" for i, row in enumerate(told["saved"])}
+        found.append(
+            [
+                [(row["name"], row["shape"], row["dtype"], row["seq"] - first, row["site"])
+                 for row in told["nodes"]],
+                [(row["src"] - first, row["src_index"], row["dst_index"]) for row in told["edges"]],
+                [{**row, "node": row["node"] - first, "storage": storages[row["storage"]]}
+                 for row in told["saved"]],
+                [(row["seq"] - first, row["norm"]) for row in told["runs"][:3]],
+            ]
+        )  # fmt: skip
+    assert calls
+    assert calls[0] is not None
+    assert [name for name, *_ in found[0][0]] == [
+        "MulBackward0",
+        "LogSoftmaxBackward0",
+        "NllLossBackward0",
+    ]
+    assert found[0] == found[1]
 
 
 def test_cells_with_the_same_text_are_two_places(recorder):
@@ -471,7 +510,7 @@ def test_a_run_begins_where_the_one_before_ended_or_after_gradients_were_added(r
     gaps = (runs["t0"][1:] - runs["t1"][:-1]).tolist()
     assert len(gaps) == 6
     # 6, 5, the sum; its products, where both give to `h`; the leaf.
-    assert [gap == 0 for gap in gaps] == [True, True, True, True, False, False]
+    assert [gap == 0 for gap in gaps] == [True, True, True, True, False, True]
     assert min(gaps) >= 0
 
 

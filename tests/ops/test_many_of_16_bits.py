@@ -61,6 +61,15 @@ SUMS: dict[str, Callable[[Any], Any]] = {
     "mean of mse_loss": lambda x: F.mse_loss(x, 0 * x) * MANY,
     "huber_loss": lambda x: F.huber_loss(x, 0 * x, reduction="sum") * 2,
     "smooth_l1_loss": lambda x: F.smooth_l1_loss(x, 0 * x) * MANY * 2,
+    "mean of nll_loss beside what is ignored": lambda x: (
+        -F.nll_loss(x[:, None].expand(MANY, 2), FIRST, ignore_index=1) * MANY
+    ),
+    "mean of nll_loss with weights": lambda x: (
+        -F.nll_loss(x[:, None], FIRST, x[:1].detach().clone()) * MANY
+    ),
+    "mean of nll_loss of images": lambda x: (
+        -F.nll_loss(x.reshape(1, 1, -1), FIRST[None], x[:1].detach().clone()) * MANY
+    ),
 }
 
 

@@ -19,7 +19,7 @@ struct attributes {
   int32_t message_type;
   const char *message;
 };
-enum { CALLBACKS = 1, CORE2 = 5, PUSH = 4, POP = 5, REGISTER = 10, REGISTERED = 3, INT64 = 2 };
+enum { CALLBACKS = 1, CORE2 = 5, MARK = 1, START = 2, END = 3, PUSH = 4, POP = 5, REGISTER = 10, REGISTERED = 3, INT64 = 2 };
 
 static int depth, pushed, registered;
 
@@ -40,6 +40,19 @@ static int push(void *domain, const struct attributes *given) {
 
 static int pop(void *domain) { return --depth; }
 
+static const char *text(const struct attributes *given) {
+  return given->message_type == REGISTERED ? given->message : "?";
+}
+
+static void mark(void *domain, const struct attributes *given) { printf("! %s\n", text(given)); }
+
+static uint64_t start(void *domain, const struct attributes *given) {
+  printf("> %s\n", text(given));
+  return 7;
+}
+
+static void end(void *domain, uint64_t number) { printf("< %lu\n", (unsigned long)number); }
+
 static void finish(void) { printf("depth %d, pushed %d, texts %d\n", depth, pushed, registered); }
 
 int InitializeInjectionNvtx2(const void *(*exported)(uint32_t)) {
@@ -47,6 +60,9 @@ int InitializeInjectionNvtx2(const void *(*exported)(uint32_t)) {
   callback **table;
   uint32_t size;
   if (!found->table(CORE2, &table, &size)) return 0;
+  *table[MARK] = (callback)mark;
+  *table[START] = (callback)start;
+  *table[END] = (callback)end;
   *table[PUSH] = (callback)push;
   *table[POP] = (callback)pop;
   *table[REGISTER] = (callback)register_string;

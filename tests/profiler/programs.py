@@ -250,6 +250,7 @@ LINES = (
     ),
     *("F.affine_grid(x[None, :2, :3], (1, 3, 4, 4), True)", "F.local_response_norm(im, 2)"),
     *("F.interpolate(im, scale_factor=2)", "F.multilabel_soft_margin_loss(x, y)"),
+    *("x[1:, ::2]", "x[0, None]", "x[0:2, ..., 1]"),
     *("x.new_zeros(3)", "x.new_ones(3)", "x.new_full((3,), 1.0)", "x.new_empty(3)"),
     *("t.normal(0.0, 1.0, (3,))", "t.tril_indices(3, 3)", "t.hann_window(8)"),
     *("x.clone().resize_(2, 2)", "nn.init.zeros_(x)", "nn.utils.rnn.pad_sequence([x, x[:1]])"),

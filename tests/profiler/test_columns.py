@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
+import subprocess
+import sys
 import threading
 from pathlib import Path
 from typing import Any
@@ -10,11 +13,13 @@ import numpy
 import pytest
 
 import ag_visual as ag
+from ag_visual.arrays import fast
 from ag_visual.autograd.profiler import profile, record_function
 from ag_visual.events import instrument
 from ag_visual.events.spans import EVALUATE, NODE, OP
 from ag_visual.profiler import collection, wrappers
 
+from ..oracle import torch
 from .programs import PROGRAMS
 
 
@@ -79,6 +84,39 @@ def test_averages_of_columns_are_those_of_events() -> None:
         slow = found.function_events.key_averages(shapes)
         assert quick.table(sort_by="count") == slow.table(sort_by="count")
         assert [e.cpu_parent is None for e in quick] == [e.cpu_parent is None for e in slow]
+
+
+@pytest.mark.oracle
+def test_memory_between_ops_has_events_of_its_own_as_torchs() -> None:
+    told = []
+    for t in (torch, ag):
+        module = importlib.import_module(f"{t.__name__}.autograd.profiler")
+        x = t.ones(64)
+        with module.profile(profile_memory=True) as found:
+            y = x.exp()
+            del y
+            z = x.sin()
+            del z
+        events = [(e.name, e.cpu_memory_usage, bool(e.cpu_parent)) for e in found.function_events]
+        averages = [(e.key, e.count, e.self_cpu_memory_usage) for e in found.key_averages()]
+        told.append((events, averages))
+    assert told[0] == told[1]
+    assert told[1][0][1] == ("[memory]", -256, False)
+    assert told[1][1][1] == ("[memory]", 2, -512)
+
+
+def test_the_first_use_of_a_compiled_kernel_is_no_time_of_the_op(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(fast, "_known", {})
+    monkeypatch.setattr(fast, "_first", lambda name, kind: None)
+    x = ag.ones(64, 128)
+    with profile() as found, fast.flags(enabled=True):
+        x.log_softmax(1)
+        x.log_softmax(1)
+    softmax = [e for e in found.function_events if e.name == "aten::log_softmax"]
+    inside = [[child.name for child in event.cpu_children] for event in softmax]
+    assert inside == [["[loading compiled kernels]"], []]
 
 
 def test_nested_profiles_are_both_complete() -> None:
@@ -195,6 +233,36 @@ def test_functions_have_their_own_code_when_nobody_profiles() -> None:
     assert ag.sin.__code__ is before
     wrappers.remove()
     assert ag.sin.__code__ is before
+
+
+_FIRST_CALL = """
+import ag_visual as ag
+from ag_visual.autograd.profiler import profile
+from ag_visual.dispatch.codegen import source
+
+x = ag.ones(2, requires_grad=True)
+ag.sin(x)
+for call in (ag.sinh, ag.sin):
+    assert source.waits(call) == (call is ag.sinh)
+    for _ in range(2):
+        before = call.__code__
+        with profile() as found:
+            assert call.__code__ is not before or source.waits(call)
+            call(x)
+        print([event.name for event in found.function_events])
+        assert not source.waits(call)
+        own = call.__code__
+        call(x)
+        assert call.__code__ is own
+"""
+
+
+def test_an_op_whose_first_call_is_profiled_has_its_row_and_its_own_code_afterwards() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", _FIRST_CALL], capture_output=True, text=True, check=False
+    )
+    assert not done.stderr
+    assert done.stdout.split("\n") == ["['aten::sinh']"] * 2 + ["['aten::sin']"] * 2 + [""]
 
 
 def test_what_is_left_out_dynamically_is_not_there() -> None:

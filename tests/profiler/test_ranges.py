@@ -110,6 +110,31 @@ print(itt.range_pop(), itt.range_pop())
 """
 
 
+OWN_NVTX = """
+from ag_visual.cuda import nvtx
+print(nvtx.range_push("outer"), nvtx.range_push("inner"), nvtx.range_pop())
+nvtx.mark("a moment")
+with nvtx.range("step {{}}", 3): pass
+@nvtx.range("a function")
+def function(): pass
+function()
+nvtx.range_end(nvtx.range_start("from here"))
+print(nvtx.range_pop(), nvtx.range_pop())
+"""
+
+
+def test_ranges_of_the_users_own(tmp_path: Path) -> None:
+    library = tmp_path / "nvtx.so"
+    subprocess.run(["gcc", "-shared", "-fPIC", "-o", library, HERE / "nvtx_tool.c"], check=True)
+    seen = _run(OWN_NVTX, ("nvtx", library))
+    depths = ["0 1 1", "0 -1"]
+    assert [each for each in seen if each in depths] == depths
+    *ranges, end = [each for each in seen if each not in depths]
+    pushed = ["0 outer", "1 inner", "! a moment", "1 step 3", "1 a function"]
+    assert ranges == [*pushed, "> from here", "< 7"]
+    assert end.startswith("depth 0, pushed 4,")
+
+
 def test_tasks_of_the_users_own(tmp_path: Path) -> None:
     library = tmp_path / "itt.so"
     subprocess.run(["gcc", "-shared", "-fPIC", "-o", library, HERE / "itt_tool.c"], check=True)
@@ -135,6 +160,9 @@ def test_a_missing_package_is_named(
     if package == "ittapi":
         with pytest.raises(ModuleNotFoundError, match=r"itt needs the package ittapi"):
             itt.mark("a moment")
+    else:
+        with pytest.raises(ModuleNotFoundError, match=r"cuda.nvtx needs the package nvtx"):
+            ag.cuda.nvtx.mark("a moment")
 
 
 def test_only_one_at_a_time() -> None:
@@ -155,3 +183,8 @@ def test_tools_of_the_gpu_are_started_through_cupy() -> None:
         return
     with pytest.raises(RuntimeError, match=r"cupy|no CUDA device"):
         cuda_profiler.start()
+    with pytest.raises(RuntimeError, match=r"cupy|no CUDA device"):
+        ag.cuda.cudart()
+    ag.cuda.check_error(0)
+    with pytest.raises(ag.cuda.CudaError, match="2"):
+        ag.cuda.check_error(2)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import itertools
 import warnings
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 
 import ag_visual as ag
 from ag_visual import profiler
+from ag_visual.profiler import legacy
 
 from ..oracle import torch
 
@@ -32,6 +34,26 @@ def test_actions_are_torchs() -> None:
             return [schedule(step).name for step in range(15)]
 
         assert _told(ag, actions) == _told(torch, actions), given
+
+
+@pytest.mark.oracle
+def test_what_is_experimental_is_accepted_and_what_means_nothing_is_told() -> None:
+    names = inspect.signature(profiler._ExperimentalConfig).parameters
+    told = torch.profiler._ExperimentalConfig.__init__.__doc__.partition(") ->")[0]
+    assert [name for name in names if f" {name}: " not in told] == []
+    assert len(names) == told.count(": ") - 1
+    plain = ag._C._profiler._ExperimentalConfig(verbose=True, profile_all_threads=True)
+    legacy._warned.clear()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for config in (plain, profiler._ExperimentalConfig(trace_only=True), plain):
+            with profiler.profile(experimental_config=config) as prof:
+                ag.ones(2).add(1)
+            assert "aten::add" in [each.name for each in prof.events() or ()]
+    assert [str(each.message) for each in caught] == [
+        "experimental_config's trace_only changes nothing here: events are made when they are "
+        "asked for."
+    ]
 
 
 @pytest.mark.oracle

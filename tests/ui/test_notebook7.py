@@ -94,7 +94,8 @@ def test_the_whole_story_in_notebook_7(notebook: Lab, tmp_path: Path) -> None:
 def test_an_output_is_live_in_notebook_7(notebook: Lab) -> None:
     show = "loss = forward()\ntorch.show(loss)"
     debug = "with torch.debugger():\n    loss.backward()\nprint('went on')"
-    open_in(notebook, "output.ipynb", [IMPORT, MODEL, show, debug])
+    cells = [IMPORT, MODEL, show, debug]
+    open_in(notebook, "output.ipynb", cells)
     for cell in range(3):
         notebook.run(cell)
     notebook.start(3)
@@ -103,5 +104,16 @@ def test_an_output_is_live_in_notebook_7(notebook: Lab) -> None:
     shown.get_by_role("button", name="Step").click()
     expect(shown.locator(".agv-pill")).to_have_text("Paused before step 2 of 5")
     notebook.screenshot("notebook7_output_dark")
+    # Its keys are its own: in the notebook A inserts a cell, X cuts one, D twice deletes it.
+    shown.get_by_role("button", name="Time", exact=True).click()
+    timeline = shown.get_by_role("application")
+    timeline.focus()
+    for key in ("a", "b", "d", "d", "m", "w", "ArrowRight"):
+        notebook.page.keyboard.press(key)
+    expect(shown.locator(".agv-timing-chosen")).to_be_visible()
+    for key in ("x", "x", "c", "b"):
+        notebook.page.keyboard.press(key)
+    assert [notebook.source(cell) for cell in notebook.code_cells()] == cells
+    notebook.page.keyboard.press("x")
     shown.get_by_role("button", name="Continue").click()
     notebook.wait_until(lambda: "went on" in notebook.output(3), "the cell to go on")

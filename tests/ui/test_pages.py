@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import json
 import re
 from pathlib import Path
 from typing import Literal
@@ -65,6 +66,18 @@ def test_a_saved_page_needs_neither_kernel_nor_network(
     page.get_by_role("button", name="Back", exact=True).click()
     expect(page.get_by_role("status").first).to_contain_text("Before step")
     picture(page, screenshots / f"standalone_{scheme}.png")
+    # When what ran, and another program's trace beside it: read in a worker, as the page allows.
+    page.get_by_role("button", name="Time", exact=True).click()
+    sums = page.get_by_role("table", name="Time by name")
+    ran = sums.get_by_role("row", name="SigmoidBackward0").get_by_role("cell").nth(2)
+    expect(ran).to_have_text("1")
+    page.keyboard.press("ArrowRight")
+    expect(page.locator(".agv-timing-chosen")).to_contain_text("in the graph")
+    picture(page, screenshots / f"standalone_time_{scheme}.png")
+    slices = [{"ph": "X", "name": "aten::mm", "ts": 1, "dur": 2, "pid": 1, "tid": 1}]
+    trace = {"name": "t.json", "mimeType": "", "buffer": json.dumps(slices).encode()}
+    page.get_by_label("File: Open…").set_input_files(trace)  # type: ignore[arg-type]
+    expect(page.locator(".agv-timing-head")).to_contain_text("t.json: 1 slice, 2 µs")
     ink = page.evaluate("() => getComputedStyle(document.querySelector('.agv-root')).color")
     assert (sum(map(int, re.findall(r"\d+", ink)[:3])) < 384) == (scheme == "light")
     assert failures == []

@@ -14,6 +14,7 @@ import numpy
 from ag_visual.arrays import fast
 from ag_visual.arrays.backend import Array
 from ag_visual.arrays.kernels.bounds import first_outside
+from ag_visual.arrays.kernels.rows import summed
 from ag_visual.arrays.kernels.softmax import log_softmax
 
 NONE = 0
@@ -124,7 +125,8 @@ def nll_loss(
         picked = xp.where(counted, picked, xp.zeros_like(picked))
     if reduction == NONE:
         return xp.asarray(picked), xp.zeros((), logp.dtype)
-    total = xp.asarray(target.size if weights is None else weights.sum(), dtype=logp.dtype)
+    used = target.size if weights is None else summed(xp, weights, None)
+    total = xp.asarray(used, dtype=logp.dtype)
     if logp.dtype.itemsize == 2:
         loss = picked.sum(dtype=xp.float32)
         loss = loss / total.astype(xp.float32) if reduction == MEAN else loss

@@ -67,7 +67,7 @@ def _resized(xp: Any, state: Array | None, first: Array, rows: int) -> Array:
     return xp.ascontiguousarray(xp.concatenate([state, first[many:rows].T], axis=1))
 
 
-def _steps(backwards: bool, *arrays: Array) -> Iterator[tuple[Array, ...]]:
+def _steps(backwards: bool, *arrays: Any) -> Iterator[tuple[Array, ...]]:
     """The steps of arrays (steps, ...) side by side, in the order in which they are computed."""
     return zip(*(list(x[::-1] if backwards else x) for x in arrays), strict=True)
 
@@ -81,8 +81,10 @@ def _parts(array: Array, count: int) -> list[Array]:
 def _signed(xp: Any, weight: Array, mode: int, hidden: int) -> Array:
     """A weight or bias whose gates lie as the kernels want them, sigmoids first and negated."""
     if mode == LSTM:  # i, f, g, o -> o, i, f, g
-        weight = xp.roll(weight, hidden, axis=0)
-        weight[: 3 * hidden] *= -1
+        given, weight = weight, xp.empty(weight.shape, weight.dtype)
+        xp.negative(given[3 * hidden :], weight[:hidden])
+        xp.negative(given[: 2 * hidden], weight[hidden : 3 * hidden])
+        weight[3 * hidden :] = given[2 * hidden : 3 * hidden]
     elif mode == GRU:
         weight = weight.copy()
         weight[: 2 * hidden] *= -1
@@ -130,7 +132,10 @@ def forward(
         kept = run.kept(space, hidden, KEPT[mode])
         if mode == LSTM:
             kept[:, : 4 * hidden] = run.of(added).transpose(0, 2, 1)
-            now["c"] = _lstm(xp, recur, now["h"], now["c"], kept, states, backwards)
+            # Of one sequence all are vectors: their products take three quarters of the time.
+            at = (..., 0) if run.size == 1 else ...
+            given = recur, now["h"][at], now["c"][at], kept[at], states[at]
+            now["c"] = _lstm(xp, *given, backwards).reshape(hidden, run.size)
         elif mode == GRU:
             b_hn = b_hh[2 * hidden :].reshape(-1, 1)
             _gru(xp, run.turned(xp, added), recur, b_hn, now["h"], kept, states, backwards)
@@ -160,30 +165,36 @@ def _elman(
 def _lstm(
     xp: Any, recur: Array, h: Array, c: Array, kept: Array, states: Array, backwards: bool
 ) -> Array:
-    """Keeps o, i, f, g, the cell and its tanh; gives the last cell.
+    """Keeps o, i, f, g, the cell before and the tanh of that after; gives the last cell.
 
     At first there lies in the place of the gates what the input adds.
     """
     hidden = recur.shape[1]
-    o, i, f, g, cell, bent = _parts(kept, 6)
-    each = kept[:, : 4 * hidden], kept[:, : 3 * hidden], o, i, f, g, cell, bent, states
+    o, _, _, g, cells, bent = _parts(kept, 6)
+    last = xp.empty_like(c)
+    cells[-1 if backwards else 0] = c
+    after = [last, *cells[:-1]] if backwards else [*cells[1:], last]
+    # i and f lie side by side, and g and the cell.
+    factors = kept[:, hidden : 3 * hidden], kept[:, 3 * hidden : 5 * hidden]
+    each = kept[:, : 4 * hidden], kept[:, : 3 * hidden], *factors, o, g, after, bent, states
     dot, add, multiply, exp, tanh = xp.dot, xp.add, xp.multiply, xp.exp, xp.tanh
     reciprocal, one = xp.reciprocal, xp.ones((), kept.dtype)
-    product, part = xp.empty((4 * hidden, h.shape[1]), kept.dtype), xp.empty_like(h)
-    for gates, bounded, o, i, f, g, cell, bent, out in _steps(backwards, *each):
+    product = xp.empty((4 * hidden, *h.shape[1:]), kept.dtype)
+    products = xp.empty((2 * hidden, *h.shape[1:]), kept.dtype)
+    new, old = products[:hidden], products[hidden:]
+    for gates, bounded, i_f, g_c, o, g, cell, bent, out in _steps(backwards, *each):
         dot(recur, h, out=product)
         add(gates, product, gates)
         exp(bounded, bounded)
         add(bounded, one, bounded)
         reciprocal(bounded, bounded)
         tanh(g, g)
-        multiply(f, c, cell)
-        multiply(i, g, part)
-        add(cell, part, cell)
+        multiply(i_f, g_c, products)
+        add(new, old, cell)
         tanh(cell, bent)
         multiply(o, bent, out)
-        h, c = out, cell
-    return c
+        h = out
+    return last
 
 
 def _gru(
@@ -254,16 +265,13 @@ def backward(
     weight = xp.roll(w_hh, hidden, axis=0) if mode == LSTM else w_hh
     weight = xp.ascontiguousarray(weight.T)
     now: list[Array | None] = [None] * len(ends)
-    runs = list(_runs(sizes, backwards))
-    for number in range(len(runs) - 1, -1, -1):
-        run = runs[number]
+    for run in reversed(list(_runs(sizes, backwards))):
         now = [_resized(xp, state, end, run.size) for state, end in zip(now, ends, strict=True)]
         g = None if g_out is None else run.turned(xp, g_out)
         kept = run.kept(space, hidden, KEPT[mode])
         rows = run.of(of_input).transpose(0, 2, 1)
         if mode == LSTM:
-            c = _cells_before(xp, run, runs[:number], firsts[1], space, hidden, backwards)
-            slopes, carried = _lstm_slopes(xp, kept, c, backwards)
+            slopes, carried = _lstm_slopes(xp, kept)
             _lstm_back(xp, slopes, carried, _parts(kept, 6)[2], weight, g, *now, not backwards)
             rows[:, : 3 * hidden] = slopes[:, hidden:]
             rows[:, 3 * hidden :] = slopes[:, :hidden]
@@ -292,6 +300,9 @@ def backward(
 
 def _before(xp: Any, output: Array, first: Array, sizes: Sizes, backwards: bool) -> Array:
     """The h that each row began with: of its sequence's row before it, or the first."""
+    size = sizes[0]
+    if size == sizes[-1]:
+        return xp.concatenate([output[size:], first] if backwards else [first, output[:-size]])
     parts, begin = [], 0
     ends = list(itertools.accumulate(sizes))
     for step, size in enumerate(sizes):
@@ -305,22 +316,6 @@ def _before(xp: Any, output: Array, first: Array, sizes: Sizes, backwards: bool)
         else:
             parts.append(first[:size])
     return xp.concatenate(parts)
-
-
-def _cells_before(
-    xp: Any,
-    run: _Run,
-    earlier: list[_Run],
-    first: Array,
-    space: Array,
-    hidden: int,
-    backwards: bool,
-) -> Array:
-    """(hidden, rows): the cells that a run began with."""
-    if not earlier:
-        return _resized(xp, None, first, run.size)
-    cells = _parts(earlier[-1].kept(space, hidden, 6), 6)[4]
-    return _resized(xp, cells[0 if backwards else -1], first, run.size)
 
 
 def _elman_back(
@@ -340,23 +335,18 @@ def _elman_back(
         xp.dot(weight, s, out=d_h)
 
 
-def _lstm_slopes(xp: Any, kept: Array, first: Array, backwards: bool) -> tuple[Array, Array]:
+def _lstm_slopes(xp: Any, kept: Array) -> tuple[Array, Array]:
     """By the gates' inputs, of h for o, of c for i, f, g; and how h grows with c."""
-    o, i, _, g, cell, bent = _parts(kept, 6)
+    o, i, _, g, _, bent = _parts(kept, 6)
     steps, width, rows = kept.shape
-    slopes = xp.empty((steps, width // 6 * 4, rows), kept.dtype)
-    to_o, to_i, to_f, to_g = _parts(slopes, 4)
-    bounded, to_bounded = kept[:, : width // 2], slopes[:, : width // 2]
+    hidden = width // 6
+    slopes = xp.empty((steps, 4 * hidden, rows), kept.dtype)
+    to_o, _, _, to_g = _parts(slopes, 4)
+    bounded, to_bounded = kept[:, : 3 * hidden], slopes[:, : 3 * hidden]
     xp.subtract(1, bounded, to_bounded)
     xp.multiply(to_bounded, bounded, to_bounded)
     to_o *= bent
-    to_i *= g
-    if backwards:
-        to_f[:-1] *= cell[1:]
-        to_f[-1] *= first
-    else:
-        to_f[1:] *= cell[:-1]
-        to_f[0] *= first
+    slopes[:, hidden : 3 * hidden] *= kept[:, 3 * hidden : 5 * hidden]
     xp.multiply(g, g, to_g)
     xp.subtract(1, to_g, to_g)
     to_g *= i

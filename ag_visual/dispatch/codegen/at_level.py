@@ -118,8 +118,7 @@ def _lifted_source(op: Op, scope: dict[str, Any]) -> str:
         add(1, "dtype = r.dtype")
         for name in {n.rpartition("_")[0] for n in op.shapes}:
             add(1, f"a_{name} = {name}._array if k_{name} else {name}")
-        add(1, "grad = True")
-        node_part(op, scope, lines, True, "out", lifted=True)
+        node_part(op, scope, lines, True, "out", "True", lifted=True)
     if op.view:
         add(1, f"link(op, {first}, _given, [out])")
     add(1, "return out")

@@ -11,7 +11,7 @@ import numpy
 from ag_visual.arrays.quiet import IGNORE, errors
 from ag_visual.dispatch import interpreted, opmath
 from ag_visual.dispatch.codegen.backward import backward
-from ag_visual.dispatch.codegen.node import HERE, any_requires_grad, node_part
+from ag_visual.dispatch.codegen.node import RECORDED, node_part
 from ag_visual.dispatch.codegen.scope import SHARED
 from ag_visual.dispatch.codegen.several import several_views
 from ag_visual.dispatch.codegen.signature import arguments_part, head_of, kernel_part, with_older
@@ -129,13 +129,16 @@ def _forward_source(
         add(1, f"if old: return {with_older(op, out, 'with_out')}")
     if out and not op.varargs:
         add(1, f"if out is not None: return with_out({', '.join(given)}, out=out)")
-    if not below:
+    recorded = "grad" if below or op.view else RECORDED
+    if op.view and not below:
         add(1, "grad = True if not modes.special else modes.now.fast")
     if op.varargs and not below:  # an out= is among them
         add(1, f"if named: return {'with_out' if called else 'slow'}({', '.join(given)})")
     # The first input that takes part in promotion says in which dtype the op computes.
     first = next(name for name in op.inputs if name not in op.no_promotion)
-    add(1, f"if grad is None or type({first}) is not Tensor and type({first}) not in fast: {slow}")
+    other = f"type({first}) is not Tensor and type({first}) not in fast"
+    unusual = "grad is None" if recorded == "grad" else "modes.slowed and modes.now.fast is None"
+    add(1, f"if {unusual} or {other}: {slow}")
     # NumPy widens bfloat16 beside numbers, where the kernel does not see to it.
     brain = op.policy == KEEP and op.narrows and not narrow and "narrow" not in scope
     to_narrow = f"return narrow({', '.join(given)})" if "narrow" in scope else slow
@@ -237,16 +240,10 @@ def _forward_source(
         add(1, "out._view = out._memory = None")
     add(1, "out._grad = out._leaf = None")
     if op.rules:
-        node_part(op, scope, lines, call_sites, answer)
+        node_part(op, scope, lines, call_sites, answer, recorded)
     add(1, "out._edge = None")
     if not op.view:
         add(1, "out._rg = False")
-        if op.rules:
-            asked = any_requires_grad(op, first)
-            add(
-                1,
-                f"if not grad and ({asked}): out._origin = 'no_grad', {HERE}",
-            )
     else:
         add(1, "out._rg = not grad and w.base._rg and r.dtype.kind in 'fcV'")
         add(1, "w.made = locate(getframe(1))")

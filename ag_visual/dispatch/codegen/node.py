@@ -10,6 +10,9 @@ from ag_visual.dispatch.opmath import NARROW
 from ag_visual.dispatch.record import KEEP, Op
 
 HERE = "locate(getframe(1))"
+RECORDED = "not modes.special or modes.state.fast"
+"""Whether this thread's ops are recorded, as source, where it takes no slow path: to ask a thread
+for its modes costs a tenth of a small op."""
 
 
 def any_requires_grad(op: Op, first: str) -> str:
@@ -25,34 +28,41 @@ def node_part(
     lines: Writer,
     call_sites: bool,
     answer: str,
+    recorded: str = RECORDED,
     lifted: bool = False,
 ) -> None:
     """The node of a call, where an input requires grad, and `answer` with it.
 
+    recorded: whether ops are recorded now, as source: only asked where an input requires grad.
     lifted: at a level (see `at_level`), where inputs of below are constants.
     """
     add = lines.add
     edges = op.diff_inputs
     first = next(name for name in op.inputs if name not in op.no_promotion)
     # As in torch, a stale view may still be converted to integers, which have no history.
-    kinds = "(dtype is F32 or dtype is F64 or dtype.kind in 'fcV')"
-    add(1, f"if grad and {kinds}:" if op.policy == KEEP else "if grad:")
+    keeps = op.policy == KEEP
+    at = 2 if keeps else 1
+    if keeps:
+        add(1, "if dtype is F32 or dtype is F64 or dtype.kind in 'fcV':")
     wants = []
     for name in edges:
-        maybe = lifted or name in op.optional or (op.policy != KEEP and name != first)
+        maybe = lifted or name in op.optional or (not keeps and name != first)
         wants.append(f"g_{name}")
-        depth = 2
+        depth = at
         if maybe:
-            add(2, f"g_{name} = False")
-            add(2, f"if {'l' if lifted else 'k'}_{name}:")
-            depth = 3
+            add(at, f"g_{name} = False")
+            add(at, f"if {'l' if lifted else 'k'}_{name}:")
+            depth += 1
         add(depth, f"v = {name}._view")
-        add(
-            depth, f"if v is not None and v.snapshot is not {name}._store.snapshot: refresh({name})"
-        )
+        stale = f"v is not None and v.snapshot is not {name}._store.snapshot"
+        add(depth, f"if {stale} and ({recorded}): refresh({name})")
         add(depth, f"g_{name} = {name}._rg")
-    add(2, f"if {' or '.join(wants)}:")
-    if op.policy == KEEP and op.narrow_class is not None:
+    if keeps:
+        add(2, f"if ({' or '.join(wants)}) and ({recorded}):")
+    else:
+        add(1, f"if {' or '.join(wants)}:")
+        add(2, f"if {recorded}:")
+    if keeps and op.narrow_class is not None:
         scope.update(NARROW=NARROW, narrow_cls=op.narrow_class)
         usual = "dtype is F32 or dtype is F64 or dtype not in NARROW"
         add(3, f"node = cls() if {usual} else narrow_cls()")
@@ -61,26 +71,40 @@ def node_part(
     fields_part(op, lines, lifted)
     place_part(lines, call_sites)
     if not lifted:
-        add(3, "sink = instrument.sink")
-        add(3, "if sink is not None:")
         report_part(op, scope, lines)
         add(3, f"return {answer}")
-    if op.policy == KEEP and not lifted:
-        add(1, f"elif grad and ({any_requires_grad(op, first)}): out._origin = 'dtype', {HERE}")
+        _origin_part(op, lines, first, recorded)
+
+
+def _origin_part(op: Op, lines: Writer, first: str, recorded: str) -> None:
+    """How a result of what requires grad comes to require none."""
+    if op.policy != KEEP:
+        if not op.view:
+            lines.add(2, f"out._origin = 'no_grad', {HERE}")
+        return
+    asked = any_requires_grad(op, first)
+    if op.view:
+        lines.add(1, f"elif ({asked}) and ({recorded}): out._origin = 'dtype', {HERE}")
+    else:
+        why = f"'dtype' if {recorded} else 'no_grad'"
+        lines.add(1, f"if {asked}: out._origin = {why}, {HERE}")
 
 
 def place_part(lines: Writer, call_sites: bool) -> None:
-    """Where in the user's code the node was made."""
+    """Where in the user's code the node was made, as `code` and `lasti`."""
     add = lines.add
     if call_sites:
         add(3, "frame = getframe(1)")
         add(3, "code = frame.f_code")
-        add(3, "if inside[code.co_filename]: node.code, node.lasti = locate(frame)")
+        known = "code is not caller.code and inside[code.co_filename]"
+        add(3, f"if {known}: code, lasti = locate(frame)")
         add(3, "else:")
-        add(4, "node.code = code")
-        add(4, "node.lasti = frame.f_lasti")
+        add(4, "lasti = frame.f_lasti")
+        add(4, "caller.code = code")
     else:
-        add(3, "node.code, node.lasti = None, 0")
+        add(3, "code, lasti = None, 0")
+    add(3, "node.code = code")
+    add(3, "node.lasti = lasti")
 
 
 def fields_part(op: Op, lines: Writer, lifted: bool = False, apart: bool = False) -> None:

@@ -68,6 +68,7 @@ SHARED: dict[str, Any] = {
     "next": next,
     "getframe": sys._getframe,
     "inside": source.inside,
+    "caller": source.caller,
     "locate": _locate,
     "accumulator": accumulator,
     "refresh": view.refresh,

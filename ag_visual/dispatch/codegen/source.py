@@ -5,7 +5,7 @@ from __future__ import annotations
 import linecache
 import os
 from collections.abc import Callable
-from types import FunctionType
+from types import CodeType, FunctionType
 from typing import Any
 
 _FOLDER = os.path.dirname(os.path.abspath(__file__))
@@ -39,6 +39,9 @@ def defined(text: str, label: str, scope: dict[str, Any]) -> dict[str, Any]:
 
 finish: Callable[[], Callable[..., Any]]  # in the scope of every built function
 
+take_code: Callable[[FunctionType, CodeType], None] | None = None
+"""Called in place of giving a built function its code, which it then has to give it."""
+
 
 def _stub(*args: Any, **kwargs: Any) -> Any:
     """The code of every built function until its first call.
@@ -52,6 +55,11 @@ def _stub(*args: Any, **kwargs: Any) -> Any:
         # (In a local variable the traceback would hold this frame, and this frame it.)
         error.__traceback__ = error.__traceback__ and error.__traceback__.tb_next
         raise
+
+
+def waits(function: FunctionType) -> bool:
+    """Whether it is a built function that was not called yet."""
+    return function.__code__ is _stub.__code__
 
 
 def lazily(
@@ -68,7 +76,10 @@ def lazily(
     def finish() -> Callable[..., Any]:
         made = defined(write(scope), label or name, scope)[name]
         function.__defaults__, function.__kwdefaults__ = made.__defaults__, made.__kwdefaults__
-        function.__code__ = made.__code__
+        if take_code is None:
+            function.__code__ = made.__code__
+        else:
+            take_code(function, made.__code__)
         return function
 
     scope["finish"] = finish

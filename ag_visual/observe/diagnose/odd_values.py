@@ -7,8 +7,9 @@ not finite, once for each row of such backwards.
 
 from __future__ import annotations
 
+import math
 import operator
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -29,6 +30,8 @@ _KINDS: Final = 1024
 _F32: Final = np.dtype(np.float32)
 _F64: Final = np.dtype(np.float64)
 _NOWHERE: Final = object()
+_FEW: Final = 16
+"""Elements up to which to ask each of Python's numbers takes less than to ask the array."""
 _ELEMENTS: Final = 1 << 24
 """Elements looked at in a graph whose loss is not finite."""
 
@@ -113,6 +116,11 @@ class _Edges:
 
     def __init__(self) -> None:
         self._known: dict[Any, _Edge | None] = {}
+        self._without: set[Any] = set()  # known kinds that have none
+
+    def none_of(self, nodes: Iterable[LiveNode]) -> bool:
+        """Whether it is known that none of these nodes has one."""
+        return self._without.issuperset(map(_kind, nodes))
 
     def of(self, nodes: Iterable[LiveNode]) -> dict[Any, _Edge | None]:
         """Those of the kinds of these nodes."""
@@ -120,11 +128,14 @@ class _Edges:
         if not kinds <= known.keys():
             if len(known) > _KINDS:
                 known.clear()
+                self._without.clear()
             for node in nodes:
                 if node.kind not in known:
                     name = node.name()
                     found = _SAVED.get(name)
                     known[node.kind] = found and _Edge(*found, name in _GIVE)
+                    if found is None:
+                        self._without.add(node.kind)
         return {kind: known[kind] for kind in kinds}
 
 
@@ -146,6 +157,9 @@ class OddValues:
 
     def of(self, task: LiveBackward) -> list[Odd]:
         """What its nodes saved that is odd, those made first."""
+        if self._edges.none_of(task.counts) and _few_and_finite(task.results()):
+            self._odd = None  # as `_of` answers, which is felt in a small backward
+            return []
         return quietly(self._of, task)
 
     def _of(self, task: LiveBackward) -> list[Odd]:
@@ -173,6 +187,19 @@ _seq: Final = operator.attrgetter("seq")
 
 def _code_of(task: LiveBackward) -> Any:
     return (task.call_site or (_NOWHERE,))[0]
+
+
+def _few_and_finite(results: Sequence[Any]) -> bool:
+    """Whether what a backward was called of is a few finite numbers, as most losses are."""
+    for result in results:
+        if type(result) is not np.ndarray or result.size > _FEW:
+            return False
+        kind = result.dtype
+        if kind is not _F32 and kind is not _F64:
+            return False
+        if not all(map(math.isfinite, result.ravel().tolist())):
+            return False
+    return len(results) > 0
 
 
 def _arrays(node: LiveNode) -> list[tuple[str, bool, Any]]:

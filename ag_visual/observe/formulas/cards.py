@@ -30,7 +30,7 @@ from ag_visual.observe.formulas.notation import (
     operator,
     row,
 )
-from ag_visual.observe.formulas.op_samples import op_by_node, sample_derivation
+from ag_visual.observe.formulas.op_samples import op_by_node, ops_by_node, sample_derivation
 from ag_visual.observe.formulas.sample_sizes import without_sizes
 from ag_visual.observe.formulas.sentences import described
 from ag_visual.observe.formulas.terms import Named, Term, canonical, formula_of, plain, symbol
@@ -93,10 +93,22 @@ def card_by_name(name: str) -> dict[str, Any]:
     """The card for a node of that class name, of which there is nothing else."""
     op = op_by_node(name)
     if op is not None:
-        return sample_card(op)
+        return sample_card(op) | {"note": _one_of_several(op)}
     if name == "torch::autograd::AccumulateGrad":
         return dict(LEAF_CARD)
     return _card_of_unknown(name)
+
+
+def _one_of_several(op: Op) -> str:
+    """Which form of an operation it is, where nodes of another form have the same name."""
+    others = [
+        each.name
+        for each in ops_by_node(op.node_name)
+        if each is not op and each.public_name == op.public_name
+    ]
+    if not others:
+        return ""
+    return f"This is {op.name}: nodes of {', '.join(others)} have the same name, and another rule."
 
 
 def _op_card(op: Op, found: Derivation, note: str) -> dict[str, Any]:

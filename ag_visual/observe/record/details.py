@@ -259,7 +259,8 @@ def recorded_card(recorder: Recorder, seq: int) -> dict[str, Any]:
     """The card of a node that is gone: that of its op, by the node's name."""
     name = recorded_details(recorder, seq)["name"]
     note = "The node itself is gone: this is the card of its op."
-    return card_by_name(name) | {"note": note}
+    found = card_by_name(name)
+    return found | {"note": f"{note} {found['note']}".rstrip()}
 
 
 def _name_of(rows: _Rows, seq: int) -> str:

@@ -261,7 +261,7 @@ class Recorder:
             self.parameters.took(
                 task, frame, leaves, catch_up=self._emit_breaks, node=self.node, unseen=unseen
             )
-        if modes.duals or any(engine.duals for engine in engines):
+        if modes.duals or (engines and any(engine.duals for engine in engines)):
             self.tangents.keep(task.counts)
         return sinks
 

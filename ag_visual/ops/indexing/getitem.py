@@ -348,8 +348,11 @@ def _whole(item: slice, size: int) -> bool:
     return (start is None or start == 0) and (stop is None or stop >= size)
 
 
-def _parts(self: Tensor, index) -> tuple[Tensor, list[Any] | None]:
-    """The view that ints, slices and None make, and the tensor indices into it (None: none)."""
+def _parts(self: Tensor, index, before: int = 0) -> tuple[Tensor, list[Any] | None]:
+    """The view that ints, slices and None make, and the tensor indices into it (None: none).
+
+    before: parts of the index that made views already.
+    """
     items = _items(index)
     ndim = self._array.ndim
     used = sum(map(_consumed, items))
@@ -363,13 +366,13 @@ def _parts(self: Tensor, index) -> tuple[Tensor, list[Any] | None]:
     result, dim = self, 0
     tensors: list[Any] = []
     several = len(items) > 1
-    for item in items:
+    for place, item in enumerate(items, before):
         kind = type(item)
         if kind is int:
             size = result._array.shape[dim]
             if not -size <= item < size:
                 raise IndexError(
-                    f"index {item} is out of bounds for dimension {dim} with size {size}"
+                    f"index {item} is out of bounds for dimension {place} with size {size}"
                 )
             result = _select(result, dim, item)
         elif kind is slice:
@@ -405,28 +408,29 @@ def _width(tensors: Sequence[Any]) -> int:
     return sum(1 if t is None else _consumed(t) for t in tensors)
 
 
-def _plain(self: Tensor, index: tuple[Any, ...]) -> Tensor | None:
-    """The view that ints and slices without a step make; None for every other index."""
+def _plain(self: Tensor, index: tuple[Any, ...]) -> tuple[Tensor, Any]:
+    """The view that ints and slices without a step make, and the index into it of the others."""
     result, dim = self, 0
-    for item in index:
+    for at, item in enumerate(index):
         size = result._array.shape[dim]
         if type(item) is int:
             if not -size <= item < size:
-                return None
+                return self, index
             result = _select(result, dim, item)
         elif type(item) is slice and item.step is None:
             if not _whole(item, size):
                 result = _slice(result, dim, item.start, item.stop, 1)
             dim += 1
         else:
-            return None
-    return None if result is self else result
+            return result, (*[slice(None)] * dim, *index[at:])
+    return result, ()
 
 
 def _getitem(self: Tensor, index) -> Tensor:
     """`x[index]`: a view, or a copy where a tensor, list or bool takes part."""
     kind = type(index)
     shape = self._array.shape
+    base, before = self, 0
     if shape:
         if kind is int:
             if -shape[0] <= index < shape[0]:
@@ -434,10 +438,12 @@ def _getitem(self: Tensor, index) -> Tensor:
         elif kind is slice and index.step is None:
             return _slice(self, 0, index.start, index.stop, 1)  # type: ignore[no-any-return]
         elif kind is tuple and len(index) <= len(shape):
-            found = _plain(self, index)
-            if found is not None:
-                return found
-    result, tensors = _parts(self, index)
+            count = len(index)
+            base, index = _plain(self, index)
+            if not index and base is not self:
+                return base
+            before = count - len(index)
+    result, tensors = _parts(base, index, before)
     if tensors is not None:
         return _read(result, tensors)  # type: ignore[no-any-return]
     return traced.alias(result) if result is self else result

@@ -4,6 +4,7 @@
 import { LabKernel, isConnection, uniqueName } from '../host/kernel';
 import { LiveController } from '../host/live';
 import type { InspectorHandle } from '../panels/index';
+import { keepKeys } from '../panels/own_keys';
 import type { RawBatch, Theme } from '../protocol/controller';
 import type { Disposable } from '../protocol/signal';
 import type { MountOptions } from './inspector';
@@ -60,6 +61,8 @@ class Output implements OutputHandle {
   private readonly words = document.createElement('span');
   private readonly buttons: HTMLButtonElement[] = [];
   private readonly frame = document.createElement('div');
+  /** of the bar above: what is mounted has its own */
+  private readonly keys: Disposable;
   private controller: LiveController | null = null;
   private shown: InspectorHandle;
   /** why it can only be a picture; empty where it can be live */
@@ -93,6 +96,7 @@ class Output implements OutputHandle {
     bar.append(...this.buttons, this.words);
     this.frame.className = 'agv-output-frame';
     this.root.append(style, bar, this.frame);
+    this.keys = keepKeys(bar);
     element.append(this.root);
     this.shown = this.show(options.live && this.obstacle === '');
   }
@@ -108,6 +112,7 @@ class Output implements OutputHandle {
   }
 
   dispose(): void {
+    this.keys.dispose();
     this.shown.dispose();
     this.controller?.dispose();
     this.controller = null;

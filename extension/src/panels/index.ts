@@ -14,6 +14,7 @@ import { App } from './app';
 import type { TextStorage } from './bookmarks';
 import { compareWithBefore, openBeside } from './compare/compare_menu';
 import { Links } from './links';
+import { keepKeys } from './own_keys';
 import { InspectorContext, Presenter } from './presenter';
 import { injectStyle } from './style';
 import { watchTheme } from './theme';
@@ -72,6 +73,7 @@ export function mountInspector(
   const { model, storage, choices, compact, sidePlace } = options;
   const presenter = new Presenter(controller, model, storage, choices, compact, sidePlace);
   const links = new Links(presenter);
+  const keys = compact ? keepKeys(element) : null;
   if (options.lesson) presenter.teaching.take(options.lesson);
   if (options.profile) void presenter.timing.read(options.profile.file, options.profile.name);
   const address = options.address ? followAddress(presenter) : null;
@@ -126,6 +128,7 @@ export function mountInspector(
         disposed = true;
         watching.dispose();
         address?.dispose();
+        keys?.dispose();
         root.unmount();
         links.dispose();
         presenter.dispose();

@@ -52,8 +52,8 @@ describe('the minimap', () => {
     const at: { x: number; y: number }[] = [];
     const free = drawn(600, 600, 2, box => at.push(box) < 1);
     expect(free).toMatchObject({ corner: 'right', pale: 'no' });
-    const place = { x: (600 - 14 - 120) / 2, y: (600 - 12 - BOX) / 2, width: 60, height: 43 };
-    expect(at).toEqual([place]);
+    const [x, y] = [(600 - 14 - 120) / 2, (600 - 12 - BOX) / 2];
+    expect(at).toEqual([{ x, y, width: 60, height: 43 }]);
     expect(drawn(600, 600, 1, ({ x }) => x > 300)).toMatchObject({ corner: 'left', pale: 'no' });
     expect(drawn(600, 600, 1, () => true)).toMatchObject({ corner: 'right', pale: 'yes' });
   });

@@ -5,7 +5,7 @@ import { aliveIn, highest } from '../../src/model/profile/alive';
 import { heatMarks, lineCosts } from '../../src/model/profile/heat';
 import { canGroup, groupsOf } from '../../src/model/profile/groups';
 import type { Blocks, Profile } from '../../src/model/profile/profile';
-import { lengthOf } from '../../src/model/profile/profile';
+import { Hue, lengthOf } from '../../src/model/profile/profile';
 import { profileOfRecording } from '../../src/model/profile/recorded';
 import { compareProfiles } from '../../src/model/profile/differences';
 import { allocatedIn, keyText, keysOf, rowsBy, summarize } from '../../src/model/profile/summary';
@@ -247,6 +247,16 @@ function recorded(steps: number, pause: boolean): InspectorModel {
   model.receive(writer.flush());
   return model;
 }
+
+test('when a node was made is a moment and no run of it', () => {
+  const of = profileOfRecording(recorded(3, false).store) as Profile;
+  const { rows, root } = summarize(of, { from: of.from, to: of.to + 1 });
+  const node = rows.find(({ name }) => of.names[name] === 'ExpBackward0');
+  expect(node).toMatchObject({ count: 3, hue: Hue.backward });
+  expect(root.inner.map(({ name }) => of.names[name])).not.toContain('ExpBackward0');
+  // Its run begins with the same number: an arrow leads there.
+  expect(of.hue[of.forward[of.hue.indexOf(Hue.backward)]]).toBe(Hue.made);
+});
 
 test('a recording says what stood still, and what of it is not shown', () => {
   const plain = profileOfRecording(recorded(3, false).store) as Profile;

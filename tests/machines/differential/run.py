@@ -107,8 +107,9 @@ def quiet() -> Iterator[None]:
 def left_open() -> str:
     """What a line has left behind of levels and modes."""
     state = modes.state
-    seen = (state.levels, state.differentiating, modes.duals, modes.special, state.slow)
-    return "" if seen == ((), None, 0, 0, 0) and state.grad and state.forward else str(seen)
+    counted = (modes.duals, modes.special, modes.slowed, state.slow)
+    seen = (state.levels, state.differentiating, *counted)
+    return "" if seen == ((), None, 0, 0, 0, 0) and state.grad and state.forward else str(seen)
 
 
 class Run:

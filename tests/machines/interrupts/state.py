@@ -23,7 +23,7 @@ class Before:
         """What is not as it was, in words."""
         state, session = modes.state, current()
         gate, recorder = session.gate, session.recorder
-        added = int(not state.grad) + state.slow + (modes.anomaly is not None)
+        slowed = state.slow + (modes.anomaly is not None)
         wrong = {
             "a backward counts as running": state.task is not None,
             "grad mode is off": not state.grad,
@@ -35,7 +35,8 @@ class Before:
             "view replay is on": state.view_replay,
             "anomaly mode is on": modes.anomaly is not None,
             "a node counts as running": state.node is not None,
-            "modes are counted wrongly": modes.special != added,
+            "modes are counted wrongly": (modes.special, modes.slowed)
+            != (slowed + (not state.grad), slowed),
             "ops take the wrong path": state.fast is not (None if state.slow else state.grad),
             "NumPy's setting is another": numpy.geterr() != self.numpy,
             "a gate is closed": gate.paused is not None or gate._turn is not None,
@@ -62,7 +63,7 @@ class Before:
             delattr(state, name)
         type(state).__init__(state)  # as a thread begins
         modes.set_anomaly(None)
-        modes.special = 0
+        modes.special = modes.slowed = 0
         numpy.seterr(**self.numpy)
         session.gate.paused = session.gate._turn = None
         session.gate.waiting = 0

@@ -112,9 +112,7 @@ export class TimeCanvas {
         },
         jump: x => {
           const { from, to } = this.whole;
-          const middle = from + (x / this.width) * (to - from);
-          const half = (this.window.to - this.window.from) / 2;
-          this.look(held({ from: middle - half, to: middle + half }, this.whole));
+          this.lookAt(from + (x / this.width) * (to - from));
         },
         inOverview: y => y < OVERVIEW,
         pan: dx => this.panBy(-dx / this.width),
@@ -184,9 +182,10 @@ export class TimeCanvas {
     this.ask();
   }
 
-  /** Shows all, or a slice or span with some air. */
+  /** Shows all, or a slice or span with some air; a moment no closer than it is seen now. */
   fit(part: Window | null): void {
-    this.look(part ? around(part, this.whole, 0.3) : around(this.whole, this.whole, 0.02));
+    if (part && part.to <= part.from) this.lookAt(part.from);
+    else this.look(part ? around(part, this.whole, 0.3) : around(this.whole, this.whole, 0.02));
   }
 
   zoomBy(factor: number, share = this.pointer): void {
@@ -212,11 +211,11 @@ export class TimeCanvas {
     const [start, end] = [profile.start[row], profile.end[row]];
     const length = window.to - window.from;
     const pixels = ((end - start) / length) * this.width;
-    if (pixels < 8 || pixels > this.width) {
+    // A moment is as narrow however closely one looks.
+    if (end > start && (pixels < 8 || pixels > this.width)) {
       this.fit({ from: start - 4 * (end - start), to: end + 4 * (end - start) });
     } else if (start < window.from || end > window.to) {
-      const middle = (start + end) / 2;
-      this.look(held({ from: middle - length / 2, to: middle + length / 2 }, this.whole));
+      this.lookAt((start + end) / 2);
     }
     const lane = lanes.lane[row];
     if (lane >= 0) {
@@ -249,6 +248,12 @@ export class TimeCanvas {
     this.abort.abort();
     cancelAnimationFrame(this.asked);
     this.asked = -1;
+  }
+
+  /** A moment in the middle. */
+  private lookAt(time: number): void {
+    const half = (this.window.to - this.window.from) / 2;
+    this.look(held({ from: time - half, to: time + half }, this.whole));
   }
 
   private look(window: Window): void {

@@ -147,12 +147,15 @@ function paintRuler(ctx: CanvasRenderingContext2D, frame: TimeFrame, step: numbe
     ctx.fillStyle = colours.run;
     ctx.fillRect(x, OVERVIEW, 2, RULER - 1);
   }
+  const length = frame.span ? lengthOn(ctx, frame, frame.span) : null;
   ctx.fillStyle = colours.ink2;
   ctx.font = `11px ${colours.font}`;
   eachTick(frame, step, (x, time) => {
     ctx.fillRect(x, bottom - 6, 1, 5);
     const text = time === 0 ? '0' : momentText(time, step);
-    if (x + 4 + ctx.measureText(text).width <= width) ctx.fillText(text, x + 4, bottom - 8);
+    const right = x + 4 + ctx.measureText(text).width;
+    const hidden = length !== null && right > length.x && x + 4 < length.x + length.wide;
+    if (right <= width && !hidden) ctx.fillText(text, x + 4, bottom - 8);
   });
 }
 
@@ -509,11 +512,21 @@ function paintSpan(ctx: CanvasRenderingContext2D, frame: TimeFrame): void {
   ctx.globalAlpha = 1;
   ctx.fillRect(left, OVERVIEW, 1, height - OVERVIEW);
   ctx.fillRect(right - 1, OVERVIEW, 1, height - OVERVIEW);
-  const text = lengthText(span.to - span.from);
-  ctx.font = `600 11px ${colours.font}`;
-  const wide = ctx.measureText(text).width + 12;
-  const x = Math.max(2, Math.min(frame.width - wide - 2, (left + right - wide) / 2));
+  const { text, x, wide } = lengthOn(ctx, frame, span);
   ctx.fillRect(x, OVERVIEW + 2, wide, 17);
   ctx.fillStyle = colours.onAccent;
   ctx.fillText(text, x + 6, OVERVIEW + 14.5);
+}
+
+/** The length of the chosen span, and where it stands on the ruler. */
+function lengthOn(
+  ctx: CanvasRenderingContext2D,
+  frame: TimeFrame,
+  span: Window
+): { text: string; x: number; wide: number } {
+  const middle = (xOf(frame, span.from) + xOf(frame, span.to)) / 2;
+  const text = lengthText(span.to - span.from);
+  ctx.font = `600 11px ${frame.colours.font}`;
+  const wide = ctx.measureText(text).width + 12;
+  return { text, x: Math.max(2, Math.min(frame.width - wide - 2, middle - wide / 2)), wide };
 }

@@ -33,6 +33,11 @@ export function placesOf(profile: Profile, lanes: Lanes): Places {
   return { steps, curves, tracks, top };
 }
 
+/** Of everything, with nothing scrolled. */
+export function heightOf({ tracks, top }: Places): number {
+  return tracks + top[top.length - 1];
+}
+
 /** Top of a lane below the tracks' top, unscrolled. */
 export function topOfLane({ top }: Places, lanes: Lanes, lane: number): number {
   const track = lanes.track[lane];

@@ -115,7 +115,8 @@ function nested(
 function forwards(seq: Float64Array, hue: Uint8Array, backward: Uint8Array): Int32Array {
   const made = new Map<number, number>();
   for (let i = 0; i < seq.length; i++) {
-    if (seq[i] >= 0 && !backward[i] && hue[i] === Hue.forward) made.set(seq[i], i);
+    const op = hue[i] === Hue.forward || hue[i] === Hue.made;
+    if (seq[i] >= 0 && !backward[i] && op) made.set(seq[i], i);
   }
   const rows = new Int32Array(seq.length).fill(-1);
   for (let i = 0; i < seq.length; i++) {

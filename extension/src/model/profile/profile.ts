@@ -13,7 +13,9 @@ export const Hue = {
   python: 4,
   device: 5,
   other: 6,
-  step: 7
+  step: 7,
+  /** no work: the moment at which a node was made, of a recording */
+  made: 8
 } as const;
 export type Hue = (typeof Hue)[keyof typeof Hue];
 
@@ -25,7 +27,8 @@ export const HUE_NAMES = [
   'Python function',
   'device',
   'other',
-  'step'
+  'step',
+  'node made'
 ] as const;
 
 export interface Track {

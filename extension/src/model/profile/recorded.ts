@@ -53,7 +53,7 @@ export function profileOfRecording(store: Store, most = Infinity): Profile | nul
     const name = names.row(store.nameOf(seq));
     const track = trackOf('made', nodes.at.thread[i]);
     const more = { seq, runsBackward: false, note: -1, line: lineAt(nodes.at.site[i]) };
-    loose.add({ start: at, end: at, name, hue: Hue.forward, track, ...more });
+    loose.add({ start: at, end: at, name, hue: Hue.made, track, ...more });
   }
   const ran = new Map<number, number>();
   const since = firstRun > 0 ? runs.at.t0[firstRun] : -Infinity;

@@ -40,6 +40,7 @@ export interface NameRow {
   total: number;
   /** ns in it and in nothing inside */
   self: number;
+  /** 0: it was made, and never ran */
   count: number;
 }
 
@@ -116,8 +117,9 @@ class Rows {
     if (total > (this.most.get(key) ?? -1)) {
       this.most.set(key, total);
       known.longest = row;
+      known.hue = hue[row];
     }
-    known.count++;
+    if (hue[row] !== Hue.made) known.count++;
     known.self += self;
     if (row >= this.until[key + 1]) {
       this.until[key + 1] = last[row];
@@ -184,6 +186,7 @@ export function summarize(profile: Profile, span: Span): Summary {
     const self = selfWithin(profile, row, span, total);
     const of = name[row];
     rows.add(of, row, total, self);
+    if (hue[row] === Hue.made) return;
     const key = caller * (names.length + 1) + of + 1;
     let at = calls.get(key);
     if (at === undefined) {
@@ -213,7 +216,7 @@ export function sortRows(
   allocated: Allocated | null = null
 ): NameRow[] {
   const value = (row: NameRow): number => {
-    if (key === 'average') return row.total / row.count;
+    if (key === 'average') return row.total / Math.max(1, row.count);
     if (key === 'allocated') return allocated?.by.get(row.name) ?? 0;
     return key === 'name' ? 0 : row[key];
   };

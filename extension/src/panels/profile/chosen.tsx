@@ -6,18 +6,18 @@ import { oneLine } from '../../protocol/text';
 import { countText } from '../../model/format';
 import type { Site } from '../../protocol/schema';
 import type { LinePlace, Profile } from '../../model/profile/profile';
-import { HUE_NAMES, lengthOf, partners } from '../../model/profile/profile';
+import { HUE_NAMES, Hue, lengthOf, partners } from '../../model/profile/profile';
 import { lengthText } from '../../draw/profile/view';
 import { useCell, useInspector } from '../presenter';
 import { SourceLink } from '../source_link';
 import type { OpenProfile } from './timing';
 
-/** How often a name occurs, and how long it took in all. */
+/** How often what has its name ran, and how long in all. */
 function like(profile: Profile, row: number): { count: number; total: number } {
-  const { name, count } = profile;
+  const { name, count, hue } = profile;
   let [found, total] = [0, 0];
   for (let i = 0; i < count; i++) {
-    if (name[i] === name[row]) {
+    if (name[i] === name[row] && hue[i] !== Hue.made) {
       found++;
       total += lengthOf(profile, i);
     }
@@ -50,7 +50,12 @@ export function Chosen({ open: { profile } }: { open: OpenProfile }): ReactEleme
     ['Total', lengthText(length)],
     ['Self', lengthText(profile.own[row])],
     ['Begins at', lengthText(profile.start[row] - profile.from)],
-    ['Of this name', `${countText(same.count)}, average ${lengthText(same.total / same.count)}`],
+    [
+      'Of this name',
+      same.count > 0
+        ? `${countText(same.count)}, average ${lengthText(same.total / same.count)}`
+        : 'none ran'
+    ],
     ['Kind', `${HUE_NAMES[profile.hue[row]]}, in ${track?.name ?? ''}`]
   ];
   if (paused > 0) facts.push(['Paused', `${lengthText(paused)}, not counted`]);

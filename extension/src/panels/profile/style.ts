@@ -3,7 +3,7 @@
 import { HUE_VARIABLES } from '../../draw/profile/colours';
 
 /** What the kinds of slices take from the panel's palette, in the order of Hue. */
-const STRONG = ['accent', 'done', 'run', 'param', 'ink3', 'save', 'ink3', 'ink3'];
+const STRONG = ['accent', 'done', 'run', 'param', 'ink3', 'save', 'ink3', 'ink3', 'accent'];
 
 const COLOURS = HUE_VARIABLES.map(
   (name, i) =>
@@ -20,7 +20,7 @@ export const TIME_CSS = `
   min-height: 0; background: var(--agv-bg); }
 .agv-root .agv-timing-head { display: flex; flex-wrap: wrap; align-items: center; gap: 6px 10px;
   padding: 6px 14px; border-bottom: 1px solid var(--agv-line); color: var(--agv-ink2); }
-.agv-root .agv-timing-head > .agv-elide { flex: 1 1 260px; }
+.agv-root .agv-timing-head > .agv-elide { flex: 1 1 auto; max-width: 100%; }
 .agv-root .agv-timing-head .agv-views { position: static; flex: none; }
 .agv-root .agv-timing-notices { padding: 5px 14px; background: var(--agv-run-bg);
   color: color-mix(in srgb, var(--agv-run) 60%, var(--agv-ink)); font-size: 12px;
@@ -46,8 +46,10 @@ export const TIME_CSS = `
   border-bottom: 1px solid var(--agv-line); }
 .agv-root .agv-timing-chosen dl { display: flex; flex-wrap: wrap; gap: 4px 22px; margin: 0; }
 .agv-root .agv-timing-chosen dl > div { min-width: 0; max-width: 100%; }
-.agv-root .agv-timing-chosen dt { font-size: 11.5px; color: var(--agv-ink3); }
-.agv-root .agv-timing-chosen dd { margin: 0; overflow-wrap: anywhere; }
+.agv-root .agv-timing-chosen dt, .agv-root .agv-timing-chosen dd { float: none; width: auto;
+  margin: 0; }
+.agv-root .agv-timing-chosen dt { font-size: 11.5px; font-weight: 400; color: var(--agv-ink3); }
+.agv-root .agv-timing-chosen dd { overflow-wrap: anywhere; }
 .agv-root .agv-timing-advice { margin: 0 0 8px; padding: 6px 10px 6px 26px; border-radius: 7px;
   background: var(--agv-run-bg); overflow-wrap: anywhere;
   color: color-mix(in srgb, var(--agv-run) 60%, var(--agv-ink)); }

@@ -156,7 +156,7 @@ function Table({ open: { lanes }, summary, keys, rows: sums, allocated }: Summed
                   <small> {Math.round((100 * row.self) / Math.max(1, summary.busy))} %</small>
                 </td>
                 <td>{countText(row.count)}</td>
-                <td>{lengthText(row.total / row.count)}</td>
+                <td>{row.count > 0 ? lengthText(row.total / row.count) : '–'}</td>
                 {allocated && <td>{bytesText(allocated.by.get(row.name) ?? 0)}</td>}
               </tr>
             );

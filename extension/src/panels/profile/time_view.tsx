@@ -10,6 +10,7 @@ import { pausedAnywhere } from '../../model/profile/pauses';
 import { HUE_NAMES, lengthOf } from '../../model/profile/profile';
 import { HUE_VARIABLES } from '../../draw/profile/colours';
 import { TimeCanvas } from '../../draw/profile/canvas';
+import { heightOf, placesOf } from '../../draw/profile/places';
 import { lengthText } from '../../draw/profile/view';
 import { useCell, useInspector } from '../presenter';
 import { ViewSwitch } from '../view_switch';
@@ -258,6 +259,9 @@ interface Hover {
   y: number;
 }
 
+/** Pixels below the last lane. */
+const AIR = 24;
+
 function Timed({ open, wheel }: { open: OpenProfile; wheel: string }): ReactElement {
   const presenter = useInspector();
   const { timing } = presenter;
@@ -330,6 +334,7 @@ function Timed({ open, wheel }: { open: OpenProfile; wheel: string }): ReactElem
       <div
         ref={area}
         className="agv-timing-area"
+        style={{ maxHeight: heightOf(placesOf(profile, lanes)) + AIR }}
         role="application"
         tabIndex={0}
         data-agv-keys="time"
@@ -340,7 +345,7 @@ function Timed({ open, wheel }: { open: OpenProfile; wheel: string }): ReactElem
         }
       >
         <canvas ref={canvas} aria-hidden="true" />
-        {hover && <Tip open={open} hover={hover} width={area.current?.clientWidth ?? 0} />}
+        {hover && <Tip open={open} hover={hover} area={area.current} />}
       </div>
       <Legend open={open} />
       <div className="agv-timing-below" tabIndex={0} role="region" aria-label="What is chosen">
@@ -381,18 +386,20 @@ function Legend({ open: { profile } }: { open: OpenProfile }): ReactElement {
 function Tip({
   open: { profile },
   hover,
-  width
+  area
 }: {
   open: OpenProfile;
   hover: Hover;
-  width: number;
+  area: HTMLElement | null;
 }): ReactElement {
   const { row, x, y } = hover;
+  const [width, height] = [area?.clientWidth ?? 0, area?.clientHeight ?? 0];
   const side = x > width / 2 ? { right: width - x + 12 } : { left: x + 12 };
+  const place = y > height / 2 ? { bottom: height - y + 14 } : { top: y + 14 };
   const note = profile.texts[profile.note[row]];
   const line = profile.texts[profile.line[row]];
   return (
-    <div className="agv-timing-tip" style={{ ...side, top: y + 14 }} aria-hidden="true">
+    <div className="agv-timing-tip" style={{ ...side, ...place }} aria-hidden="true">
       <b>{profile.names[profile.name[row]] ?? '(no name)'}</b>
       <div>
         {lengthText(lengthOf(profile, row))}, self {lengthText(profile.own[row])}
