@@ -301,6 +301,12 @@ class TorchNode:
                 return None
             return variable._version, kept_array(grad).flat[:FIRST]
 
+    def leaf_writes(self) -> int:
+        """How often a leaf's values were written."""
+        with DisableTorchFunction():
+            variable = self.variable
+            return 0 if variable is None else variable._version
+
     def result(self) -> Any:
         """The array of a tensor that it made, such as the one that a backward was called of."""
         with DisableTorchFunction():

@@ -266,6 +266,10 @@ class Node:
         """The tangent of a leaf's variable; this is not a leaf."""
         return None
 
+    def leaf_writes(self) -> int:
+        """How often a leaf's values were written; this is not a leaf."""
+        return 0
+
     def leaf_status(self) -> tuple[int, Any] | None:
         """A leaf's writes, and the first numbers of its gradient; this is not a leaf."""
         return None
@@ -413,6 +417,9 @@ class AccumulateGrad(Node):
 
     def value(self) -> Any:
         return self.variable._array
+
+    def leaf_writes(self) -> int:
+        return int(self.variable._storage.writes)
 
     def leaf_status(self) -> tuple[int, Any] | None:
         grad = self.variable._grad

@@ -114,6 +114,9 @@ class LiveNode(Protocol):
         (a NumPy array); None where it has none, or one that cannot be looked at for nothing.
         """
 
+    def leaf_writes(self) -> int:
+        """How often a leaf's values were written, whether it has a gradient or not."""
+
     def tangent(self) -> Any:
         """The array of the tangent that a leaf's variable has now; None of other nodes."""
 

@@ -46,6 +46,29 @@ def test_zeros_that_go_into_a_log_are_counted(engine: Any) -> None:
     assert (loss["name"], loss["nan"]) == ("", 1)
 
 
+def test_a_leaf_that_no_update_changes_is_told_once_others_were_updated_ten_times(
+    engine: Any,
+) -> None:
+    body, head = (engine.ones(3, requires_grad=True) for _ in range(2))
+
+    def program(changed: Any) -> None:
+        for _ in range(14):
+            body.grad = None
+            (body * head).sum().backward()
+            for each in changed:
+                with engine.no_grad():
+                    each -= 0.01 * each.grad
+
+    told = []
+    for changed in ([head], [], [body]):
+        head.grad = None
+        rows = table("held", lambda changed=changed: program(changed))  # type: ignore[misc]
+        told.append([int(row["leaves"]) for row in rows if row["updates"] == 0])
+    assert told[:2] == [[], []]
+    # A recording that goes on, as the watched one, knows the body from the pass before.
+    assert told[2] in ([1, 1], [1, 1, 1])
+
+
 def test_what_no_node_made_is_told_apart(engine: Any) -> None:
     w = engine.ones(3, requires_grad=True)
     nan = engine.tensor([1.0, float("nan"), 1.0])

@@ -80,6 +80,9 @@ class Step:
     def hook_fields(self) -> list[HookField]:
         return [HookField("pre", hook.__name__, 0, i, None) for i, hook in enumerate(self.hooks)]
 
+    def leaf_writes(self) -> int:
+        return 0
+
     def leaf_status(self) -> None:
         return None
 

@@ -292,6 +292,9 @@ class Recorder:
         held = self.held.of(sinks)
         if held is not None:
             emit((HELD, now, task.thread, task.id, *held))
+        if self.held.idle is not None:
+            seq, leaves = self.held.idle
+            emit((HELD, now, task.thread, task.id, seq, 0, leaves))
 
     def _emit_breaks(self) -> None:
         """Have all told that has left a graph up to now."""

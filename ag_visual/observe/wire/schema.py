@@ -235,7 +235,10 @@ TABLES: Final[dict[str, dict[str, Column]]] = {
     "held": {
         "task": _TASK,
         "seq": Column("u32", says="a leaf whose gradient is still there as this backward begins"),
-        "updates": Column("u32", says="how often its values changed since it last had none"),
+        "updates": Column(
+            "u32",
+            says="how often its values changed since it last had none; 0: only others did",
+        ),
         "leaves": Column("u32", says="leaves of this backward of which the same is true"),
         "t": _TIME,
     },

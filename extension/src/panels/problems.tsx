@@ -124,7 +124,8 @@ function Card({ problem }: { problem: Problem }): ReactElement {
         <p className="agv-line">
           {problem.where && (
             <>
-              Failed at <SourceLink site={problem.where} />.{' '}
+              {problem.kind === 'silent' ? 'Used by the backward at' : 'Failed at'}{' '}
+              <SourceLink site={problem.where} />.{' '}
             </>
           )}
           {shown && seq !== null && (

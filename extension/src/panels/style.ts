@@ -150,7 +150,8 @@ export const CSS = `
 .agv-root .agv-mid { grid-area: mid; display: grid; grid-template-columns: minmax(0, 1fr) 376px;
   min-height: 0; }
 .agv-root .agv-graph { position: relative; container-type: size; min-width: 0; min-height: 0;
-  display: grid; grid-template: minmax(0, 1fr) auto auto / minmax(0, 1fr); overflow: hidden; background: var(--agv-pane); }
+  display: grid; grid-template: minmax(0, 1fr) auto auto / minmax(0, 1fr);
+  overflow: hidden; background: var(--agv-pane); }
 .agv-root .agv-graph:focus-visible { outline-offset: -2px; }
 .agv-root .agv-graph > canvas { position: absolute; inset: 0; display: block; touch-action: none; }
 .agv-root .agv-legend { position: relative; grid-row: 3; display: flex; flex-wrap: wrap;
@@ -260,8 +261,8 @@ ${SIDE_CSS.trim()}
 .agv-root[data-agv-side="closed"] .agv-scroll { display: none; }
 @container (max-height: 340px) {
   .agv-root .agv-legend-kind, .agv-root .agv-legend-scale { display: none; }
-  .agv-root .agv-legend { position: absolute; inset: 13px 56px auto auto; padding: 1px 6px; margin: -1px -6px;
-    border: 0; border-radius: 6px; }
+  .agv-root .agv-legend { position: absolute; grid-row: auto; inset: 13px 56px auto auto;
+    padding: 1px 6px; margin: -1px -6px; border: 0; border-radius: 6px; }
   .agv-root .agv-mini { width: 84px; height: 58px; } }
 @container (max-height: 340px) and (max-width: 440px) {
   .agv-root .agv-legend { display: none; } }

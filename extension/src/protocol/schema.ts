@@ -296,7 +296,7 @@ export const TABLES = {
     task: 'u32',
     /** a leaf whose gradient is still there as this backward begins */
     seq: 'u32',
-    /** how often its values changed since it last had none */
+    /** how often its values changed since it last had none; 0: only others did */
     updates: 'u32',
     /** leaves of this backward of which the same is true */
     leaves: 'u32',

@@ -183,7 +183,8 @@ it('says of an infinity in how many passes what leads to it grew', () => {
   for (const norm of [2, 3, 4e9, Infinity]) {
     const loss = program.op('MeanBackward0', 3, [w], [], { text: 'loss(x)' });
     const last = norm === Infinity;
-    const task = program.backward(loss, 4, { norm: () => (last ? 1 : norm), nanAt: last ? 1 : -1 });
+    const nanAt = last ? 1 : -1;
+    const task = program.backward(loss, 4, { norm: () => (last ? 1 : norm), nanAt });
     if (last) training.odd(loss, task, '', { elements: 1, inf: 1 });
   }
   training.send();
@@ -479,6 +480,16 @@ it('tells of gradients that went through updates without being zeroed', () => {
   const [{ first, advice, passes, of, detail }] = training.model.findings;
   expect([first.pass, passes, of, advice?.code]).toEqual([4, 2, 5, 'optimizer.zero_grad()']);
   expect(detail).toContain('`model.0.weight.grad` and 1 other');
+});
+
+it('tells of a parameter that gets gradients and no update, without counting it', () => {
+  const training = new Training();
+  const { writer } = training.program;
+  writer.row('held', { task: 1, seq: 1, updates: 0, leaves: 1, t: writer.t });
+  training.layers([1, 1]);
+  const [{ title, matters, advice }] = training.model.findings;
+  expect([title, matters]).toEqual(['No update changes `model.0.weight`', false]);
+  expect(advice?.text).toContain('requires_grad_(False)');
 });
 
 it('keeps findings and marks of passes whose nodes are gone, and no more than so many', () => {
