@@ -3,7 +3,8 @@
 A piece of work runs again and again until a signal ends it somewhere. After each one nothing may
 count as running, no mode, gate or lock be left, and what was written be old or new, with its
 version. Signals come from a timer, at random moments (`--count N` of them, or for `--minutes M`),
-or with `--every` once at each moment at which Python looks for them. `--kind`: only this one.
+or with `--every` once at each moment at which Python looks for them, or with `--group NAME` so for
+the kinds of a group that CI runs, each place once. `--kind`: only this one.
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ import sys
 import time
 from collections import Counter
 
-from .every import every, turned
-from .kinds import IN_TURNS, KINDS
+from .every import Place, every, places, turned
+from .kinds import ELSEWHERE, IN_CI, IN_TURNS, KINDS
 from .timer import compare, run
 
 ROUNDS = 25
@@ -50,13 +51,14 @@ def at_random(kinds: list[str], turns: list[str], count: int, minutes: float, se
     return not any(found.values())
 
 
-def at_each(kinds: list[str], turns: list[str]) -> bool:
-    """Whether a signal at every point left nothing behind."""
+def at_each(kinds: list[str], turns: list[str], met: set[Place] | None = None) -> bool:
+    """Whether a signal at every point left nothing behind. met: as in `every`."""
     clean, points = True, 0
     for kind in kinds:
         with contextlib.suppress(ImportError):
-            figures = every(kind)
+            figures = every(kind, met=met)
             points += figures.points
+            clean &= figures.points > 0
             print(
                 f"{kind}: {figures.points} interrupts in {figures.places} places, {figures.lost} "
                 f"of them in finalizers; {figures.missed} points not met again",
@@ -86,11 +88,15 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=0.0, help="so long, instead")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--every", action="store_true", help="at every moment, none at random")
+    parser.add_argument("--group", choices=IN_CI)
     parser.add_argument("--kind", choices=[*KINDS, *IN_TURNS])
     options = parser.parse_args()
     kinds = [k for k in KINDS if options.kind in (None, k)]
     turns = [k for k in IN_TURNS if options.kind in (None, k)]
-    if options.every:
+    if options.group:
+        met = set[Place]().union(*map(places, ELSEWHERE.get(options.group, [])))
+        clean = at_each(IN_CI[options.group], [], met)
+    elif options.every:
         clean = at_each(kinds, turns)
     else:
         clean = at_random(kinds, turns, options.count, options.minutes, options.seed)

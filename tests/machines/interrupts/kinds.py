@@ -48,3 +48,17 @@ KINDS: dict[str, type[Work]] = {
 }
 IN_TURNS: dict[str, type[Work]] = {"modes": Modes, "setgrad": SetGrad, "inference": Inference}
 """Modes that `with` enters, whose end a signal can prevent: in torch, too."""
+
+IN_CI = {
+    "tensors": [
+        *("tiny", "chain", "nnstep", "hooks", "retaingrad", "creategraph", "nested", "deep"),
+        *("packhooks", "accumulate", "writes", "decorated", "saving", "inferenceinside"),
+    ],
+    "recorded": ["recording", "watched", "newest", "paused"],
+    "profiled": ["profiled", "scheduled", "emititt", "emitnvtx"],
+    "bridged": ["torchwatched", "torchaside"],
+}
+"""Kinds whose places are interrupted once each; the machine's command line runs all of them."""
+
+ELSEWHERE = {"recorded": ["nnstep"], "profiled": ["nnstep"], "bridged": ["recording"]}
+"""Kinds of other groups, whose places are interrupted there."""
