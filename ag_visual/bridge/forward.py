@@ -329,7 +329,7 @@ class Numbered(Forward):
 
     What is known of a node is noted under its number, and no node is touched: of all that a mode
     can do that costs most. Threads draw the same numbers, so this ends (`several`) before a second
-    one draws any.
+    one draws any. (It begins with the lines of `Forward`: a call for them would be felt.)
     """
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:

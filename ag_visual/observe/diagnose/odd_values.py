@@ -192,7 +192,7 @@ def _code_of(task: LiveBackward) -> Any:
 def _few_and_finite(results: Sequence[Any]) -> bool:
     """Whether what a backward was called of is a few finite numbers, as most losses are."""
     for result in results:
-        if type(result) is not np.ndarray or result.size > _FEW:
+        if type(result) is not np.ndarray or not 0 < result.size <= _FEW:
             return False
         kind = result.dtype
         if kind is not _F32 and kind is not _F64:
