@@ -132,7 +132,7 @@ class profile:
         callback = self.custom_trace_id_callback
         if not callback:
             return self.default_trace_id()
-        named = callback()
+        named: Any = callback()
         if not isinstance(named, str):
             kind = type(named).__name__
             raise TypeError(f"custom_trace_id_callback must return a str, but it returned {kind}")

@@ -257,7 +257,7 @@ def test_what_a_profile_refuses_is_what_torch_refuses() -> None:
             told.append((type(error.value), str(error.value).partition("\n")[0]))
         assert told[0] == told[1]
     with pytest.raises(TypeError, match="must return a str, but it returned int"):
-        profile(custom_trace_id_callback=lambda: 3).__enter__()  # type: ignore[arg-type,return-value]
+        profile(custom_trace_id_callback=lambda: 3).__enter__()
 
 
 def test_a_profile_that_began_twice_goes_on() -> None:
