@@ -162,8 +162,9 @@ def save(
 
 
 _STYLE: Final = (
-    "body{font:15px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:75rem;padding:0 1rem;"
-    "color:#1c1c1c;background:#fff}pre{overflow-x:auto;font-size:12px;line-height:1.35}"
+    ":root{color-scheme:light dark}body{font:15px/1.5 system-ui,sans-serif;margin:2rem auto;"
+    "max-width:75rem;padding:0 1rem;color:CanvasText;background:Canvas}"
+    "pre{overflow-x:auto;font-size:12px;line-height:1.35}"
 )
 
 

@@ -64,7 +64,7 @@ def raw(columns: Columns) -> list[tuple[int, int, int, int]]:
     return list(zip(*(each.tolist() for each in rows), strict=True))
 
 
-COLORS = ("#56b4e9", "#d55e00", "#000000", "#cc79a7", "#e69f00", "#009e73", "#999999", "#bbbbbb")
+COLORS = ("#56b4e9", "#d55e00", "#0072b2", "#cc79a7", "#e69f00", "#009e73", "#999999", "#bbbbbb")
 """Of each of TORCHS."""
 _WIDTH, _HEIGHT = 960, 400
 
