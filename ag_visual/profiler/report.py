@@ -134,6 +134,8 @@ def unwritable(path: str | os.PathLike[str]) -> str | None:
         return f"{name}: there is no folder {folder}"
     if os.path.isdir(name):
         return f"{name} is a folder"
+    if not os.access(name if os.path.exists(name) else folder, os.W_OK):
+        return f"{name}: {folder} cannot be written (-o names another place)"
     return None
 
 
