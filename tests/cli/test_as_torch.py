@@ -213,6 +213,8 @@ def test_a_module_of_a_package_runs_by_its_name(tmp_path: Path) -> None:
     assert failed.stdout.startswith("net.train True [] ")
     assert failed.stderr.count("File ") == 1
     assert failed.returncode == 1
+    command = "import sys; from ag_visual.cli import main; sys.exit(main())"
+    assert run("-c", command, "run", "-m", "net", "-m", cwd=tmp_path).stdout == done.stdout
     missing = run("-m", "ag_visual", "-m", "nets", cwd=tmp_path)
     assert missing.stderr == "ImportError: No module named nets\n"
     assert "-m runs a package" in run("-m", "ag_visual", "net", cwd=tmp_path).stderr
