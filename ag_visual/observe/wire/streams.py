@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ag_visual.arrays.quiet import silent
-from ag_visual.events.log import RUN_NUMBERS
+from ag_visual.events.log import RUN_NUMBERS, SMALLEST, TINY
 from ag_visual.events.node_record import (
     DTYPE,
     FORMAT,
@@ -216,7 +216,9 @@ def _at(places: Array, values: Sequence[Any]) -> Sequence[Any]:
 
 @silent
 def _sums(parts: Sequence[Any], dtype: np.dtype[Any] | None) -> Array:
-    """The sum of squares of arrays of one size; infinite or nan only if an element is."""
+    """The sum of squares of arrays of one size; infinite or nan only if an element is, 0 if all
+    are.
+    """
     if dtype is None:
         return np.array(parts, np.float64)
     if dtype.kind == "c":
@@ -225,15 +227,22 @@ def _sums(parts: Sequence[Any], dtype: np.dtype[Any] | None) -> Array:
     found = np.zeros(len(parts))
     # As many at once as stay in the processor's caches.
     step = max(1, _BLOCK // max(1, each))
-    wide = np.empty((min(step, len(parts)), each))
     for start in range(0, len(parts) if each else 0, step):
         some = parts[start : start + step]
         flat = np.frombuffer(b"".join(some), dtype).reshape(len(some), each)
-        block = wide[: len(some)]
-        block[...] = flat
-        sums = np.einsum("ij,ij->i", block, block, out=found[start : start + len(some)])
-        for i in np.flatnonzero(np.isinf(sums)):
-            # Squares leave the range of float64 long before its numbers do.
-            if np.isfinite(flat[i]).all():
-                sums[i] = _LARGEST
+        if dtype.itemsize < 4 or dtype.kind != "f":
+            flat = flat.astype(np.float64)
+        sums = np.einsum("ij,ij->i", flat, flat)
+        # Squares leave the range of a dtype long before its numbers do, at both ends.
+        odd = np.flatnonzero(~((sums > TINY) & (sums < np.inf)))
+        found[start : start + len(some)] = sums
+        if len(odd):
+            found[start + odd] = _wide_sums(flat[odd].astype(np.float64))
     return found
+
+
+def _wide_sums(rows: Array) -> Array:
+    sums: Array = np.einsum("ij,ij->i", rows, rows)
+    sums[np.isinf(sums) & np.isfinite(rows).all(1)] = _LARGEST
+    sums[(sums == 0) & rows.any(1)] = SMALLEST
+    return sums
