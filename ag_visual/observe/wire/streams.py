@@ -46,8 +46,8 @@ _FACTS: Final = ("name", "site", "shape", "dtype", "outputs", "numel")
 _SAVED: Final = ("name", "bytes", "shape", "dtype", "flags")
 _LARGEST: Final = np.finfo(np.float64).max
 
-_BLOCK: Final = 16384
-"""Elements whose squares are taken at once."""
+_BLOCK: Final = 1 << 17
+"""Bytes of gradients whose squares are taken at once."""
 
 
 @dataclass(slots=True)
@@ -223,22 +223,23 @@ def _sums(parts: Sequence[Any], dtype: np.dtype[Any] | None) -> Array:
         return np.array(parts, np.float64)
     if dtype.kind == "c":
         dtype = np.dtype(f"f{dtype.itemsize // 2}")
-    each = len(parts[0]) // dtype.itemsize
+    size = len(parts[0])
     found = np.zeros(len(parts))
     # As many at once as stay in the processor's caches.
-    step = max(1, _BLOCK // max(1, each))
-    for start in range(0, len(parts) if each else 0, step):
-        some = parts[start : start + step]
-        flat = np.frombuffer(b"".join(some), dtype).reshape(len(some), each)
-        if dtype.itemsize < 4 or dtype.kind != "f":
-            flat = flat.astype(np.float64)
-        sums = np.einsum("ij,ij->i", flat, flat)
-        # Squares leave the range of a dtype long before its numbers do, at both ends.
-        odd = np.flatnonzero(~((sums > TINY) & (sums < np.inf)))
-        found[start : start + len(some)] = sums
-        if len(odd):
-            found[start + odd] = _wide_sums(flat[odd].astype(np.float64))
+    step = max(1, _BLOCK // max(1, size))
+    for start in range(0, len(parts) if size else 0, step):
+        rows = _rows(parts[start : start + step], dtype)
+        found[start : start + step] = np.einsum("ij,ij->i", rows, rows)
+    # Squares leave the range of a dtype long before its numbers do, at both ends.
+    odd = np.flatnonzero(~((found > TINY) & (found < np.inf)))
+    if len(odd) and size:
+        found[odd] = _wide_sums(_rows(_at(odd, parts), dtype).astype(np.float64))
     return found
+
+
+def _rows(parts: Sequence[bytes], dtype: np.dtype[Any]) -> Array:
+    rows = np.frombuffer(b"".join(parts), dtype).reshape(len(parts), -1)
+    return rows if dtype.itemsize >= 4 and dtype.kind == "f" else rows.astype(np.float64)
 
 
 def _wide_sums(rows: Array) -> Array:
