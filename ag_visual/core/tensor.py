@@ -110,11 +110,8 @@ class Tensor(TensorBase):
             requires_grad = requires_grad or view_.base._rg
         if self._rg is not bool(requires_grad):
             self._rg = bool(requires_grad)
-            version, writes = self._storage.snapshot
-            self._storage.snapshot = (
-                version,
-                writes,
-            )  # a new object: views look at their base again
+            # A new object: views look at their base again.
+            self._storage.snapshot = (*self._storage.snapshot,)
         return self
 
     @property
@@ -520,8 +517,7 @@ def accumulator(tensor: Tensor) -> Edge:
         if tensor._view is not None and not tensor._view.own:
             return None
         with births:
-            if state is None:
-                state = _leaf_state(tensor)
+            state = state or _leaf_state(tensor)
             if (born := state.accumulator) is not ref:  # in another thread, meanwhile
                 node = None if born is None else born()
             if node is None:
@@ -573,14 +569,10 @@ def before_write(tensor: Tensor) -> None:
 
 def wrote(tensor: Tensor, op: str) -> None:
     """Count a write to `tensor` at the user's line that called for it."""
-    frame = _getframe(1).f_back  # what calls this is of the package
-    if frame is not None and frame.f_code is caller.code:
-        call_site: Any = frame.f_code, frame.f_lasti
-    else:
-        call_site = source.call_site_of(frame)
-    storage = tensor._store
-    if storage is FRESH:
-        storage = tensor._storage
+    frame: Any = _getframe(1).f_back  # what calls this is of the package
+    known = frame is not None and frame.f_code is caller.code
+    call_site = (frame.f_code, frame.f_lasti) if known else source.call_site_of(frame)
+    storage = tensor._store if tensor._store is not FRESH else tensor._storage
     storage.wrote(op, call_site, tensor._array)
     sink = instrument.sink
     if sink is not None:

@@ -172,9 +172,9 @@ def plain_loop(task: GraphTask, call_site: Any) -> None:
             following, _, shape, dtype = edge
             if reached is not None and following not in reached:
                 continue
-            if type(part) is ndarray and part.shape == shape and part.dtype is dtype:
-                pass
-            elif part is None:
+            if (
+                type(part) is ndarray and part.shape == shape and part.dtype is dtype
+            ) or part is None:
                 pass
             elif traced:
                 array = part._array
