@@ -380,17 +380,17 @@ class AccumulateGrad(Node):
     __slots__ = ("lock", "variable")
 
     leaf = True
+    # The same of every leaf: each forward makes one for every parameter.
+    next, code, lasti, outs, freed = (), None, 0, None, None
 
     def __init__(self, variable: Any, lock: Any) -> None:
         self.variable = variable
         self.lock = lock
-        self.next = ()
         self.seq = next(sequence)
-        self.lasti = 0
         array = variable._array
         self.shape = array.shape
         self.dtype = array.dtype
-        self.code = self.outs = self.hooks = self.freed = self._metadata = None
+        self.hooks = self._metadata = None
         if instrument.sink is not None:
             saved.report_leaf(self)
 

@@ -17,7 +17,7 @@ from ag_visual.arrays.kernels.order import copied
 from ag_visual.dispatch.families import EXACT, elementwise, unary, unary_samples, zeros
 from ag_visual.dispatch.memory_overlap import ALLOWED
 from ag_visual.dispatch.record import KEEP, ONCE, ErrorSample, Sample
-from ag_visual.dispatch.rules import calls
+from ag_visual.dispatch.rules import calls, inlined
 from ag_visual.dispatch.table import composite
 
 # Looking a name up in the module takes longer than to compare a type.
@@ -73,9 +73,16 @@ backward_op(
     real_only=True,
     formula=lambda F, grad_output, self, threshold: F.where(self <= threshold, 0.0, grad_output),
 )
+
+
+@inlined
+def _relu_back(F, g, result):
+    return F.threshold_backward(g, result, 0)
+
+
 unary(
     "relu",
-    lambda F, g, result: F.threshold_backward(g, result, 0),
+    _relu_back,
     kernels.positive_part,
     policy=KEEP,
     real_only=True,
