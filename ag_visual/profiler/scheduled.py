@@ -90,6 +90,7 @@ class _KinetoProfile:
 
     def prepare_trace(self) -> None:
         """The next trace is a new one, unless events are accumulated."""
+        self._refuse_running()
         if self.profiler is not None and not self.acc_events and not _cleared:
             _cleared.add("warned")
             text = "Warning: Profiler clears events at the end of each cycle. Only events from the "
@@ -128,6 +129,10 @@ class _KinetoProfile:
                 self.execution_trace_observer.stop()
         finally:
             self._of("stopping trace").__exit__(None, None, None)
+
+    def _refuse_running(self) -> None:
+        if self.profiler is not None:
+            self.profiler._refuse_running()
 
     def _of(self, doing: str) -> legacy.profile:
         if self.profiler is None:
@@ -264,7 +269,9 @@ class profile(_KinetoProfile):
         custom_trace_id_callback: Callable[[], str] | None = None,
         post_processing_timeout_s: float | None = None,
     ) -> None:
-        wanted = _parsed(activities)
+        given = None if activities is None else list(activities)
+        named = given is None or any(isinstance(x, (ProfilerActivity, dict)) for x in given)
+        wanted = _parsed(given) if named else set()
         if use_cuda is not None:
             text = "`use_cuda` is deprecated, use `activities` argument instead"
             warn(text, FutureWarning)
@@ -310,6 +317,7 @@ class profile(_KinetoProfile):
 
     def start(self) -> None:
         """The first step begins."""
+        self._refuse_running()
         self._prepared = self._begun = False
         self._go(NONE, self.current_action)
         self._begin_step()
