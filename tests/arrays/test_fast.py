@@ -685,3 +685,32 @@ def test_a_kernel_is_compiled_again_when_a_function_has_changed_that_it_uses(
     assert before == kept()
     monkeypatch.setattr(making, "_SHARED", making._SHARED[:1])
     assert before != kept()
+
+
+@needs_numba
+@pytest.mark.parametrize("name", ["expm1", "log1p"])
+def test_exp_less_one_and_log_of_one_more(used: list[str], name: str) -> None:
+    of_numbers = getattr(activation, name)
+    rng = numpy.random.default_rng(0)
+    sizes = 10.0 ** rng.uniform(-40, 2, 4000)
+    given = numpy.concatenate(
+        [sizes, -sizes, rng.uniform(-1, 1, 4000), rng.uniform(-104, 89, 4000)]
+    )
+    wild = [0.0, -0.0, numpy.inf, -numpy.inf, numpy.nan, -1.0, -2.0, 88.7, 88.8, -0.9999999, 3e38]
+    x = numpy.concatenate([given, wild]).astype("float32")
+    found, wanted = both(of_numbers, x)
+    assert used == [name]
+    with numpy.errstate(all="ignore"):
+        exact = getattr(numpy, name)(x.astype("float64"))
+        off = numpy.abs(found - exact) / numpy.spacing(numpy.abs(wanted)).astype("float64")
+    usual = numpy.isfinite(wanted)
+    assert numpy.array_equal(usual, numpy.isfinite(found))
+    assert off[usual].max() < 2.5
+    # Infinities, NaN and the sign of zero are NumPy's.
+    others = ~usual | (wanted == 0)
+    assert numpy.array_equal(found[others], wanted[others], equal_nan=True)
+    assert numpy.array_equal(numpy.signbit(found[x == 0]), [False, True])
+    used.clear()
+    agree(*both(of_numbers, x.astype("float64")))
+    agree(*both(of_numbers, x[::2]))
+    assert not used
