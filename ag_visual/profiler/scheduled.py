@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 import enum
 import json
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from ag_visual import cuda
+from ag_visual import cuda, devices
 from ag_visual.core.source import warn
 from ag_visual.profiler import legacy, profile_file, stacks, timeline
 from ag_visual.profiler.columns import Columns
@@ -210,9 +211,10 @@ class _KinetoProfile:
     def export_memory_timeline(self, path: str, device: str | None = None) -> None:
         """Write live bytes by category over time.
 
-        path: .html for a figure; .json or .json.gz for [times in ns, [bytes of each category]];
-        .raw.json.gz for [time, action, bytes, category] of each change. It needs record_shapes,
-        profile_memory and with_stack, as torch's does. Times are nanoseconds since 1970.
+        path: .html for a figure; .json or .json.gz for [times in us, [bytes of each category]];
+        .raw.json.gz for [time in ns, action, bytes, category] of each change. It needs
+        record_shapes, profile_memory and with_stack, as torch's does. Times are since 1970.
+        device: "cpu"; what has no memory here has none in the file.
 
         Raises:
             ValueError: one of them was left out.
@@ -221,7 +223,10 @@ class _KinetoProfile:
         missing = [f"{name}=True" for name in needed if not getattr(self, name)]
         if missing:
             raise ValueError(f"{', '.join(missing)} required for memory profiling.")
-        timeline.write(path, self.columns)
+        columns = self.columns
+        if device is not None and devices.device(device).type not in ("cpu", self.use_device):
+            columns = dataclasses.replace(columns, memory=columns.memory[:0])
+        timeline.write(path, columns)
 
 
 def _parsed(activities: Activities | None) -> set[ProfilerActivity]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import importlib
 import json
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -175,19 +176,48 @@ def test_memory_over_time_is_the_sum_of_categories(tmp_path: Path) -> None:
     path = tmp_path / "memory.json"
     found.export_memory_timeline(str(path))
     times, sizes = json.loads(path.read_text())
-    assert times == sorted(times)
-    assert [sum(each) for each in sizes] == found.columns.memory["total"].tolist()
+    # Microseconds, as torch writes them, each once with its last state.
+    memory = found.columns.memory
+    micro = (memory["time"] + found.columns.wall) // 1000
+    assert times == sorted(set(micro.tolist()))
+    states = dict(zip(micro.tolist(), memory["total"].tolist(), strict=True))
+    assert [sum(each) for each in sizes] == list(states.values())
     assert {len(each) for each in sizes} == {len(timeline.TORCHS) + 1}
     for name in ("PARAMETER", "OPTIMIZER_STATE", "GRADIENT"):
         at = timeline.TORCHS.index(name) + 1
         assert max(each[at] for each in sizes) >= 24, name
     found.export_memory_timeline(str(tmp_path / "memory.raw.json.gz"))
     raw = json.loads(gzip.decompress((tmp_path / "memory.raw.json.gz").read_bytes()))
-    assert {each[1] for each in raw} == {0, 1, 3}
+    assert [size for _, _, size, _ in raw] == memory["bytes"].tolist()
+    kinds = {(action, time > 0, size > 0) for time, action, size, _ in raw}
+    assert kinds == {(1, False, True), (2, True, True), (4, True, False)}
+    found.export_memory_timeline(str(path), device="cuda:0")
+    assert json.loads(path.read_text()) == [[], []]
     found.export_memory_timeline(str(tmp_path / "memory.html"))
     assert "<polygon" in (tmp_path / "memory.html").read_text()
     with pytest.raises(ValueError, match="record_shapes=True, with_stack=True required"):
         _profiled(ag, record_shapes=False, with_stack=False).export_memory_timeline("x.json")
+
+
+@pytest.mark.oracle
+def test_files_of_memory_over_time_are_in_torchs_units(tmp_path: Path) -> None:
+    def written(t: Any) -> tuple[Any, Any]:
+        found = _profiled(t, "optimizer_step")
+        path = tmp_path / f"{t.__name__}.json"
+        rows = tmp_path / f"{t.__name__}.raw.json.gz"
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # torch's functions are deprecated
+            found.export_memory_timeline(str(path), "cpu")
+            found.export_memory_timeline(str(rows), "cpu")
+        return json.loads(path.read_text()), json.loads(gzip.decompress(rows.read_bytes()))
+
+    (ours, ours_raw), (theirs, theirs_raw) = written(ag), written(torch)
+    assert len(str(ours[0][0])) == len(str(theirs[0][0]))
+    assert max(map(sum, ours[1])) > 0 < max(map(sum, theirs[1]))
+    actions = lambda rows: {  # noqa: E731
+        (action, len(str(time)), size > 0) for time, action, size, _ in rows if action != 3
+    }
+    assert actions(ours_raw) == actions(theirs_raw)
 
 
 def test_traces_of_a_folder(tmp_path: Path) -> None:
