@@ -272,11 +272,11 @@ def key_averages(
     if calls and len(builder.columns.stacks):
         stacks = _stacks(builder)
         number: dict[tuple[str, ...], int] = {}
-        texts = [
+        alike = [
             number.setdefault(tuple(builder.stack(at)[:calls]), len(number))
             for at in range(-1, len(builder.columns.stacks))
         ]
-        parts.append(numpy.array(texts)[stacks + 1])
+        parts.append(numpy.array(alike)[stacks + 1])
     found = EventList(use_device=builder.device, **options)
     told = builder.unheld()
     if len(spans) == 0:
