@@ -40,7 +40,6 @@ _LONGEST: Final = 40
 _NARROWEST: Final = 1000
 """What is narrower than one part in so many of a flame graph is left out, as the figure says."""
 _BARS: Final = 20
-_POINTS: Final = 4000
 
 
 def plot(columns: Columns, kind: str) -> Any:
@@ -221,10 +220,9 @@ def _ops(columns: Columns, go: Any) -> Any:
 def _memory(columns: Columns, go: Any) -> Any:
     if not len(columns.memory):
         raise ValueError("plot('memory') needs a profile with profile_memory=True")
-    _, sizes = timeline.curves(columns)
-    table = numpy.array(sizes, numpy.int64)[:, 1:]
+    table = timeline.by_category(columns)
     times = (columns.memory["time"] - columns.start) / 1e6
-    rows = _highest(columns.memory["total"])
+    rows = timeline.highest(columns.memory["total"])
     figure = go.Figure()
     for at, name in enumerate(timeline.TORCHS):
         if not table[:, at].any():
@@ -272,16 +270,6 @@ def _bytes(size: int) -> str:
         if size >= many:
             return f"{size / many:.3g} {unit}"
     return f"{size} B"
-
-
-def _highest(totals: Any) -> Any:
-    """At most `_POINTS` rows, of each stretch the one with most bytes, the first and last ones."""
-    count = len(totals)
-    if count <= _POINTS:
-        return numpy.arange(count)
-    stretches = numpy.array_split(numpy.arange(count), _POINTS - 2)
-    rows = [int(each[numpy.argmax(totals[each])]) for each in stretches]
-    return numpy.unique([0, *rows, count - 1])
 
 
 def _framed(figure: Any, title: str, *lines: str) -> Any:

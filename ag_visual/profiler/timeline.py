@@ -47,20 +47,32 @@ def _categories(columns: Columns) -> Any:
     return place[columns.memory["category"]]
 
 
-def curves(columns: Columns) -> tuple[list[int], list[list[int]]]:
-    """Times in ns since 1970, and at each the live bytes: one 0, then one for each of TORCHS."""
+def by_category(columns: Columns) -> Any:
+    """Live bytes after each change of memory: a column for each of TORCHS."""
     memory = columns.memory
-    changes = numpy.zeros((len(memory), len(TORCHS) + 1), numpy.int64)
-    changes[numpy.arange(len(memory)), _categories(columns) + 1] = memory["bytes"]
-    return (memory["time"] + columns.wall).tolist(), numpy.cumsum(changes, axis=0).tolist()
+    changes = numpy.zeros((len(memory), len(TORCHS)), numpy.int64)
+    changes[numpy.arange(len(memory)), _categories(columns)] = memory["bytes"]
+    return numpy.cumsum(changes, axis=0)
+
+
+def highest(totals: Any) -> Any:
+    """At most `POINTS` rows, of each stretch the one with most bytes, the first and last ones."""
+    count = len(totals)
+    if count <= POINTS:
+        return numpy.arange(count)
+    stretches = numpy.array_split(numpy.arange(count), POINTS - 2)
+    rows = [int(each[numpy.argmax(totals[each])]) for each in stretches]
+    return numpy.unique([0, *rows, count - 1])
 
 
 def by_microsecond(columns: Columns) -> tuple[list[int], list[list[int]]]:
-    """The same in microseconds, as torch writes it: of each one the last state."""
-    times, sizes = curves(columns)
-    micro = numpy.array(times, numpy.int64) // 1000
+    """Times in us since 1970, and the last state of each, as torch writes it: a 0, then bytes by
+    category.
+    """
+    micro = (columns.memory["time"] + columns.wall) // 1000
     last = numpy.flatnonzero(numpy.diff(micro, append=-1))
-    return micro[last].tolist(), [sizes[at] for at in last]
+    sizes = numpy.pad(by_category(columns)[last], ((0, 0), (1, 0)))
+    return micro[last].tolist(), sizes.tolist()
 
 
 _WAS_THERE, _ALLOCATED, _FREED = 1, 2, 4
@@ -80,14 +92,18 @@ def raw(columns: Columns) -> list[tuple[int, int, int, int]]:
 COLORS = ("#56b4e9", "#d55e00", "#0072b2", "#cc79a7", "#e69f00", "#009e73", "#999999", "#bbbbbb")
 """Of each of TORCHS."""
 _WIDTH, _HEIGHT = 960, 400
+POINTS = 4000
+"""Moments that a figure shows of a long curve."""
 
 
 def page(columns: Columns) -> str:
     """A page with the curves, stacked, that needs nothing else."""
-    times, sizes = curves(columns)
-    table = numpy.array(sizes, float).reshape(len(times), -1)[:, 1:]
+    rows = highest(columns.memory["total"])
+    times = columns.memory["time"][rows].tolist()
+    whole = by_category(columns)
+    table = whole[rows].astype(float)
     top = numpy.cumsum(table, axis=1)
-    highest = max(float(top.max(initial=0)), 1.0)
+    most = max(float(top.max(initial=0)), 1.0)
     length = max((times[-1] - times[0]) if times else 1, 1)
     xs = [(each - times[0]) / length * _WIDTH for each in times]
     shapes, legend = [], []
@@ -95,20 +111,17 @@ def page(columns: Columns) -> str:
         if not len(table) or not table[:, at].any():
             continue
         upper = [
-            f"{x:.1f},{_HEIGHT * (1 - y / highest):.1f}"
-            for x, y in zip(xs, top[:, at], strict=False)
+            f"{x:.1f},{_HEIGHT * (1 - y / most):.1f}" for x, y in zip(xs, top[:, at], strict=False)
         ]
         below = top[:, at] - table[:, at]
-        lower = [
-            f"{x:.1f},{_HEIGHT * (1 - y / highest):.1f}" for x, y in zip(xs, below, strict=False)
-        ]
+        lower = [f"{x:.1f},{_HEIGHT * (1 - y / most):.1f}" for x, y in zip(xs, below, strict=False)]
         points = " ".join([*upper, *reversed(lower)])
         shapes.append(f'<polygon points="{points}" fill="{COLORS[at]}"/>')
-        peak = int(table[:, at].max())
+        peak = int(whole[:, at].max())
         legend.append(f'<li><b style="color:{COLORS[at]}">■</b> {name}: at most {peak:,} B</li>')
     return (
         "<!doctype html><meta charset=utf-8><title>Memory over time</title>"
-        f"<h1>Memory over time</h1><p>{length / 1e6:.3f} ms; at most {int(highest):,} bytes</p>"
+        f"<h1>Memory over time</h1><p>{length / 1e6:.3f} ms; at most {int(most):,} bytes</p>"
         f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" width="{_WIDTH}" role="img" '
         f'aria-label="Live bytes by category">{"".join(shapes)}</svg><ul>{"".join(legend)}</ul>'
     )

@@ -10,7 +10,7 @@ import numpy
 import pytest
 
 import ag_visual as ag
-from ag_visual.profiler import figures, flops, profile, record_function
+from ag_visual.profiler import figures, flops, profile, record_function, timeline
 from ag_visual.profiler.from_columns import Kept
 from ag_visual.profiler.tables import format_rate
 
@@ -103,10 +103,17 @@ def test_a_figure_has_the_ground_of_its_page(found: Any, kind: str) -> None:
 
 def test_long_curves_keep_their_peak() -> None:
     totals = numpy.random.default_rng(0).integers(0, 10**6, 50_000)
-    rows = figures._highest(totals)
-    assert len(rows) <= figures._POINTS
+    rows = timeline.highest(totals)
+    assert len(rows) <= timeline.POINTS
     assert (rows[0], rows[-1]) == (0, len(totals) - 1)
     assert totals[rows].max() == totals.max()
+    few = ag.ones(2)
+    with profile(profile_memory=True, record_shapes=True, with_stack=True) as found:
+        for _ in range(timeline.POINTS):
+            few + 1
+    page = timeline.page(found.columns)
+    assert len(found.columns.memory) > timeline.POINTS
+    assert page.count(",") < 4 * timeline.POINTS * page.count("<polygon")
     assert (numpy.diff(rows) > 0).all()
 
 
