@@ -57,7 +57,8 @@ def main(options: argparse.Namespace) -> int:
     """Run the script and report on it; the exit code is the script's, 1 where the file fails."""
     path = Path(options.script)
     if not options.as_module and (wrong := script.problem(path)):
-        raise CommandError(wrong.replace("-m runs", "-M runs"))
+        named = "" if path.suffix == ".py" else "; -M runs a module by its name"
+        raise CommandError(f"{wrong}{named}")
     name = options.script if options.as_module else path.stem
     output = None if options.no_output else options.output or f"{name}.profile.html"
     # Before the run: nobody wants to hear it after an hour.

@@ -34,6 +34,8 @@ def main(words: list[str]) -> int:
         wrong = problem(Path(words[0]))
         if wrong and words[0] in ("profile", "tour"):
             wrong += f" (the command is `ag-visual {words[0]}`)"
+        elif wrong and Path(words[0]).suffix != ".py":
+            wrong += "; -m runs a module by its name"
     if wrong:
         print(f"ag_visual: {wrong}\n{USAGE}", file=sys.stderr)
         return 2
@@ -49,10 +51,7 @@ def problem(path: Path) -> str | None:
     """Why a file cannot be run; None: it can."""
     if path.is_file():
         return None
-    if path.is_dir():
-        package = (path / "__main__.py").is_file() or (path / "__init__.py").is_file()
-        return f"{path} is a folder, not a script{'; -m runs a package' if package else ''}"
-    return f"{path}: no such file"
+    return f"{path}: {'is a folder, not a script' if path.is_dir() else 'no such file'}"
 
 
 def run(path: Path, words: list[str]) -> int:

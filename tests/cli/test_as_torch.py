@@ -217,7 +217,8 @@ def test_a_module_of_a_package_runs_by_its_name(tmp_path: Path) -> None:
     assert run("-c", command, "run", "-m", "net", "-m", cwd=tmp_path).stdout == done.stdout
     missing = run("-m", "ag_visual", "-m", "nets", cwd=tmp_path)
     assert missing.stderr == "ImportError: No module named nets\n"
-    assert "-m runs a package" in run("-m", "ag_visual", "net", cwd=tmp_path).stderr
+    folder = run("-m", "ag_visual", "net", cwd=tmp_path).stderr
+    assert "net: is a folder, not a script; -m runs a module by its name" in folder
 
 
 def test_exit_codes_are_the_scripts_own(tmp_path: Path) -> None:

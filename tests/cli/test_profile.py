@@ -59,7 +59,8 @@ def test_a_module_is_profiled_by_its_name(tmp_path: Path) -> None:
     assert done.stdout.startswith("['-M']\n")
     assert "aten::exp" in done.stdout
     assert (tmp_path / "net.train.profile.html").exists()
-    assert "; -M runs a package" in run(*COMMAND, "net", cwd=tmp_path).stderr
+    told = run(*COMMAND, "-m", "net.train", cwd=tmp_path).stderr
+    assert "net.train: no such file; -M runs a module by its name" in told
 
 
 def test_a_folder_that_cannot_be_written_is_said_before_the_run(
