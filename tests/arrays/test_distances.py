@@ -56,7 +56,6 @@ def test_what_is_not_finite_stays_with_its_rows() -> None:
     bad = ~ag.isfinite(a.grad)
     # Where a row of x2 is infinite; other rows of x1 are not touched by its own.
     assert {column for row, column in bad.nonzero().tolist() if row not in (3, 4)} == {1}
-    assert bool((a.grad[6:] == 0).all())
 
 
 def test_rows_in_bunches_come_from_differences() -> None:
