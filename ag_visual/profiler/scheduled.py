@@ -27,10 +27,13 @@ class ProfilerActivity(enum.Enum):
 
     CPU = 0
     XPU = 1
-    MTIA = 2
-    CUDA = 3
-    HPU = 4
+    CUDA = 2
+    HPU = 3
+    MTIA = 4
     PrivateUse1 = 5
+
+    def __int__(self) -> int:
+        return int(self.value)
 
 
 Activities = Iterable[ProfilerActivity | dict[ProfilerActivity, list[str]]]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 import importlib
 import json
@@ -121,8 +122,26 @@ def test_stacks_add_up(tmp_path: Path) -> None:
         _profiled(ag, with_stack=False).export_stacks(str(path))
 
 
-def test_speedscope_opens_and_closes_in_order(tmp_path: Path) -> None:
-    found = _profiled(ag)
+def _tasks() -> Any:
+    """Ranges of tasks, each of which goes on while the next one begins."""
+
+    async def task(name: str, count: int) -> None:
+        with ag.profiler.record_function(name):
+            for _ in range(count):
+                ag.ones(2).mul(2)
+                await asyncio.sleep(0)
+
+    async def both() -> None:
+        await asyncio.gather(task("one", 2), task("other", 3))
+
+    with ag.profiler.profile() as found:
+        asyncio.run(both())
+    return found
+
+
+@pytest.mark.parametrize("program", [lambda: _profiled(ag), _tasks])
+def test_speedscope_opens_and_closes_in_order(tmp_path: Path, program: Any) -> None:
+    found = program()
     path = tmp_path / "speedscope.json"
     found.export_speedscope(str(path))
     data = json.loads(path.read_text())
@@ -138,7 +157,7 @@ def test_speedscope_opens_and_closes_in_order(tmp_path: Path) -> None:
             else:
                 assert opened.pop() == event["frame"]
         assert opened == []
-    assert {"name": "aten::linear"} in frames
+    assert {"aten::linear", "aten::mul"} & {frame["name"] for frame in frames}
 
 
 def test_a_profile_file_holds_the_columns_as_they_are(tmp_path: Path) -> None:

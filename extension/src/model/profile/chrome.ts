@@ -185,7 +185,7 @@ export class ChromeTrace {
     unusable: 0,
     asynchronous: 0,
     arrows: 0,
-    moments: 0,
+    instants: 0,
     others: 0,
     samples: 0,
     unclosed: 0,
@@ -244,6 +244,12 @@ export class ChromeTrace {
       splitter.cut === 'inside' ||
       (splitter.cut === 'between' && (!splitter.bare || this.bytes >= limits.bytes));
     const say = (count: number, text: string): string => (count > 0 ? text : '');
+    const unshown = [
+      say(left.asynchronous, plural(left.asynchronous, 'asynchronous event')),
+      say(left.arrows, plural(left.arrows, 'arrow')),
+      say(left.instants, plural(left.instants, 'instant event')),
+      say(left.others, plural(left.others, 'counter or other event', OTHERS))
+    ].filter(Boolean);
     return [
       broken && `${broken} The ${read} before that are shown.`,
       say(cut && !broken ? 1 : 0, `The file is cut short: the ${read} before its end are shown.`),
@@ -268,13 +274,7 @@ export class ChromeTrace {
         left.unusable,
         `${plural(left.unusable, 'event')} without a usable time or length left out.`
       ),
-      say(
-        left.asynchronous,
-        `${plural(left.asynchronous, 'asynchronous event')} of no track left out.`
-      ),
-      say(left.arrows, `${plural(left.arrows, 'arrow')} left out.`),
-      say(left.moments, `${plural(left.moments, 'event')} without a length left out.`),
-      say(left.others, `${plural(left.others, 'counter or other event', OTHERS)} left out.`),
+      unshown.length > 0 ? `Not shown: ${unshown.join(', ')}.` : '',
       say(
         left.samples,
         `${plural(left.samples, 'change')} of memory beyond the first ` +
@@ -436,7 +436,7 @@ export class ChromeTrace {
     const args = fields(event.args);
     if (event.name !== '[memory]' || !args) {
       // Those of a whole trace say where its window is.
-      if ((event.s ?? 't') === 't') this.left.moments++;
+      if ((event.s ?? 't') === 't') this.left.instants++;
       return;
     }
     if (this.samples >= this.limits.slices) {
