@@ -257,8 +257,9 @@ class profile:
     ) -> EventList:
         """Events of one name together: see `EventList.key_averages`."""
         whole = self._ended() and self.post_processing_timeout_s is None and not self.acc_events
-        if whole and self._events is None and not group_by_stack_n:
-            return key_averages(self._event_builder(), group_by_input_shape, **self._options)
+        if whole and self._events is None:
+            builder, calls = self._event_builder(), max(group_by_stack_n, 0)
+            return key_averages(builder, group_by_input_shape, calls, **self._options)
         return self.function_events.key_averages(
             group_by_input_shape, group_by_stack_n, group_by_overload_name
         )

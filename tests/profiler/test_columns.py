@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import itertools
 import subprocess
 import sys
 import threading
@@ -79,10 +80,13 @@ def test_averages_of_columns_are_those_of_events() -> None:
     with profile(**options, with_modules=True, with_stack=True) as found:
         for _ in range(3):
             run()
-    for shapes in (False, True):
-        quick = found.key_averages(shapes)
-        slow = found.function_events.key_averages(shapes)
+    for shapes, calls in itertools.product((False, True), (0, 1, 2, 5)):
+        found._events = None
+        quick = found.key_averages(shapes, calls)
+        slow = found.function_events.key_averages(shapes, calls)
         assert quick.table(sort_by="count") == slow.table(sort_by="count")
+        assert [each.stack for each in quick] == [each.stack for each in slow]
+        assert any(each.stack for each in quick) == bool(calls)
         assert [e.cpu_parent is None for e in quick] == [e.cpu_parent is None for e in slow]
 
 

@@ -16,7 +16,6 @@ import pytest
 import ag_visual as ag
 from ag_visual.profiler import (
     ProfilerActivity,
-    chrome_trace,
     profile,
     tensorboard_trace_handler,
     timeline,
@@ -99,9 +98,10 @@ def test_arrows_join_ops_and_the_nodes_that_they_made(tmp_path: Path) -> None:
     assert any(__file__ in each["args"].get("Call stack", "") for each in ops)
 
 
-def test_module_hierarchy_is_the_path_of_modules() -> None:
+def test_module_hierarchy_is_the_path_of_modules(tmp_path: Path) -> None:
     found = _profiled(ag)
-    trace = chrome_trace.trace(found.columns, "id", {}, "name")
+    found.export_chrome_trace(str(tmp_path / "trace.json"))
+    trace = json.loads((tmp_path / "trace.json").read_text())
     paths = {
         each["args"].get("Module Hierarchy") for each in trace["traceEvents"] if "args" in each
     }
