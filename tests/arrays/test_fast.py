@@ -84,21 +84,26 @@ def used(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     Each is looked at: whether its arguments are of the types that it was compiled for.
     """
     given: list[str] = []
-    found = fast.compiled
 
-    def compiled(name: str, kind: Any) -> Any:
-        run = found(name, kind)
+    def looked_at(key: tuple[str, Any], run: Any) -> Any:
         if run is None:
             return None
-        given.append(name)
+        given.append(key[0])
 
         def checked(*args: Any) -> Any:
-            assert fits(name, kind, args), name
+            assert fits(*key, args), key
             return run(*args)
 
         return checked
 
-    monkeypatch.setattr(fast, "compiled", compiled)
+    class Known(dict[tuple[str, Any], Any]):
+        def __getitem__(self, key: tuple[str, Any]) -> Any:
+            return looked_at(key, super().__getitem__(key))
+
+        def setdefault(self, key: tuple[str, Any], default: Any = None) -> Any:
+            return looked_at(key, super().setdefault(key, default))
+
+    monkeypatch.setattr(fast, "_known", Known(fast._known))
     monkeypatch.setattr(fast, "LEAST", 1)
     with fast.flags(enabled=True):
         yield given
