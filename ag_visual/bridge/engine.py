@@ -582,7 +582,7 @@ def _nodes_of(asked: Any, task: Backward) -> list[TorchNode]:
 _result: Final = operator.itemgetter(RESULT)
 _node_computes: Final = operator.attrgetter("computes")
 
-MOST_BORN: Final = 256
+MOST_BORN: Final = 128
 """Births that are kept after nodes were found by them, for those that no living result leads to."""
 
 NEVER: Final = 1 << 30

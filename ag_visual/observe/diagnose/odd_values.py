@@ -217,14 +217,13 @@ def _plain(array: Any) -> bool:
 
 def _of_node(node: LiveNode, edge: _Edge) -> Iterator[Odd]:
     power = _is_power(edge)
+    fine = _power(node) if power else edge.fine
+    if fine is None:
+        return
     for name, own, array in _arrays(node):
-        # All powers take what is positive: that is less to ask than the exponent.
-        if name != edge.name or _is(_positive if power else edge.fine, array):
-            continue
-        if not power:
-            yield _counted(node, name, own, array)
-        elif (needed := _power(node)) is not None and not _is(needed, array):
-            yield _of_power(_counted(node, name, own, array), needed)
+        if name == edge.name and not _is(fine, array):
+            counts = _counted(node, name, own, array)
+            yield _of_power(counts, fine) if power else counts
 
 
 def _is_power(edge: _Edge) -> bool:
@@ -245,13 +244,13 @@ def _is(fine: Callable[[Any], bool], array: Any) -> bool:
 
 def _power(node: LiveNode) -> Callable[[Any], bool] | None:
     """What a power needs, by its exponent; None: it takes all numbers."""
-    for field in node.saved_fields():
-        if field.name == "exponent" and isinstance(field.value, int | float):
-            whole_number = float(field.value).is_integer()
-            if field.value < 1:
-                return _nonzero if whole_number else _positive
-            return None if whole_number else _not_negative
-    return None
+    exponent = node.saved_number("exponent")
+    if exponent is None:
+        return None
+    whole_number = float(exponent).is_integer()
+    if exponent < 1:
+        return _nonzero if whole_number else _positive
+    return None if whole_number else _not_negative
 
 
 def _counted(node: LiveNode, name: str, own: bool, array: Any) -> Odd:
