@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _thread
 import logging
 import operator
 import os
@@ -117,6 +118,10 @@ class Watcher:
         def _bootstrap_inner(thread: threading.Thread) -> None:
             self._in_thread(thread)
 
+        def start_new_thread(*args: Any, **kwargs: Any) -> int:
+            self.several()  # it will have no mode
+            return int(self._originals[_thread, "start_new_thread"](*args, **kwargs))
+
         def register_hooks(saved: Any, pack_hook: Any, unpack_hook: Any) -> Any:
             return self._packed_later(saved, pack_hook, unpack_hook)
 
@@ -128,6 +133,7 @@ class Watcher:
             (_saving.SavedTensor, "register_hooks"): register_hooks,
             (_hooks_of_nodes, "_register_hook"): staticmethod(self._node_hooks.register),
             (threading.Thread, "_bootstrap_inner"): _bootstrap_inner,
+            (_thread, "start_new_thread"): start_new_thread,  # those of `threading` pass it by
             (_profile, "_start_trace"): _start_trace,
             (_profile, "__exit__"): __exit__,
             **self._aside.replacements(),
@@ -418,7 +424,9 @@ class Watcher:
                     frame = source.outside(sys._getframe(1))
                     call_site = source.call_site_of(frame)
                     roots = _roots(outputs)
-                    if type(self._mode) is Numbered and threads.devices_compute():
+                    if type(self._mode) is Numbered and (
+                        self._thread.mode is None or threads.devices_compute()
+                    ):
                         self.several()
                     if not roots:
                         pass
