@@ -120,11 +120,11 @@ class _Edges:
 
     def none_of(self, nodes: Iterable[LiveNode]) -> bool:
         """Whether it is known that none of these nodes has one."""
-        return self._without.issuperset(map(_kind, nodes))
+        return {node.kind for node in nodes} <= self._without
 
     def of(self, nodes: Iterable[LiveNode]) -> dict[Any, _Edge | None]:
         """Those of the kinds of these nodes."""
-        kinds, known = set(map(_kind, nodes)), self._known
+        kinds, known = {node.kind for node in nodes}, self._known
         if not kinds <= known.keys():
             if len(known) > _KINDS:
                 known.clear()
@@ -181,7 +181,6 @@ class OddValues:
         return [*found[:MOST], *_odd_results(task, results)]
 
 
-_kind: Final = operator.attrgetter("kind")
 _seq: Final = operator.attrgetter("seq")
 
 
