@@ -62,7 +62,10 @@ def kernel(name: str, *arrays: Array | None) -> Callable[..., Any] | None:
     for array in arrays:
         if array is not None and not (array.dtype == kind and array.flags.carray):
             return None
-    return compiled(name, kind)
+    try:  # `compiled`, without its call
+        return _known[name, kind]
+    except KeyError:
+        return compiled(name, kind)
 
 
 def compiled(name: str, kind: Any) -> Callable[..., Any] | None:

@@ -26,7 +26,7 @@ from ag_visual.devices import device as Device
 from ag_visual.events import instrument
 from ag_visual.events.live import FIRST, SavedField
 from ag_visual.events.log import EventLog, HookField
-from ag_visual.events.node_record import sequence
+from ag_visual.events.node_record import Told, sequence
 from ag_visual.sizes import Size
 
 Target = tuple["Node", int, tuple[int, ...] | None, Any]
@@ -63,7 +63,7 @@ LAST = 2**64 - 1
 """torch's sequence number of AccumulateGrad: runs as soon as it is ready."""
 
 
-class Node:
+class Node(Told):
     """One operation in the backward graph (torch's `grad_fn`)."""
 
     next: tuple[Edge, ...]
@@ -385,17 +385,17 @@ class AccumulateGrad(Node):
     __slots__ = ("lock", "variable")
 
     leaf = True
+    # The same of every leaf: each forward makes one for every parameter.
+    next, code, lasti, outs, freed = (), None, 0, None, None
 
     def __init__(self, variable: Any, lock: Any) -> None:
         self.variable = variable
         self.lock = lock
-        self.next = ()
         self.seq = next(sequence)
-        self.lasti = 0
         array = variable._array
         self.shape = array.shape
         self.dtype = array.dtype
-        self.code = self.outs = self.hooks = self.freed = self._metadata = None
+        self.hooks = self._metadata = None
         if instrument.sink is not None:
             saved.report_leaf(self)
 

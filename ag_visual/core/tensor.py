@@ -21,7 +21,7 @@ from ag_visual.arrays import backend as backends, shared
 from ag_visual.core import detach_sites, hooks, modes, saved, source, view
 from ag_visual.core.diagnosis import errors
 from ag_visual.core.node import AccumulateGrad, Edge, LeafState, Node, Replaced
-from ag_visual.core.source import warn
+from ag_visual.core.source import caller, warn
 from ag_visual.core.storage import FRESH, Storage
 from ag_visual.core.tensor_base import TensorBase, births
 from ag_visual.devices import device as Device
@@ -110,11 +110,8 @@ class Tensor(TensorBase):
             requires_grad = requires_grad or view_.base._rg
         if self._rg is not bool(requires_grad):
             self._rg = bool(requires_grad)
-            version, writes = self._storage.snapshot
-            self._storage.snapshot = (
-                version,
-                writes,
-            )  # a new object: views look at their base again
+            # A new object: views look at their base again.
+            self._storage.snapshot = (*self._storage.snapshot,)
         return self
 
     @property
@@ -520,9 +517,9 @@ def accumulator(tensor: Tensor) -> Edge:
         if tensor._view is not None and not tensor._view.own:
             return None
         with births:
-            state = tensor._leaf or _leaf_state(tensor)
-            ref = state.accumulator
-            node = None if ref is None else ref()
+            state = state or _leaf_state(tensor)
+            if (born := state.accumulator) is not ref:  # in another thread, meanwhile
+                node = None if born is None else born()
             if node is None:
                 node = AccumulateGrad(tensor, state.lock)
                 state.accumulator = weakref.ref(node)
@@ -572,8 +569,10 @@ def before_write(tensor: Tensor) -> None:
 
 def wrote(tensor: Tensor, op: str) -> None:
     """Count a write to `tensor` at the user's line that called for it."""
-    call_site = source.call_site_of(_getframe(1).f_back)  # what calls this is of the package
-    storage = tensor._storage
+    frame: Any = _getframe(1).f_back  # what calls this is of the package
+    known = frame is not None and frame.f_code is caller.code
+    call_site = (frame.f_code, frame.f_lasti) if known else source.call_site_of(frame)
+    storage = tensor._store if tensor._store is not FRESH else tensor._storage
     storage.wrote(op, call_site, tensor._array)
     sink = instrument.sink
     if sink is not None:

@@ -51,7 +51,9 @@ def requesting(*names: str) -> Callable[[Function], Function]:
 
 def calls(name: str, *passed: str) -> Callable[..., Any]:
     """The rule that calls the op of a name with what it asks for, in that order."""
-    return requesting("F", *passed)(lambda F, *known: getattr(F, name)(*known))
+    rule = requesting("F", *passed)(lambda F, *known: getattr(F, name)(*known))
+    vars(rule)["called"] = name
+    return rule
 
 
 def requests_of(rule: Callable[..., Any]) -> tuple[str, ...]:
@@ -140,6 +142,10 @@ def call_source(
     name: what `scope` calls it, to which the names of its globals are appended there.
     facts: what comparisons in it give. timed: operators become `F.operate_name(operands)`.
     """
+    called = getattr(function, "called", None)  # by `calls`
+    if called is not None:
+        space, *passed = passed
+        return f"{space}.{called}({', '.join(passed)})"
     if isinstance(function, Carried):
         factor, *passed = passed
         other = call_source(function.derivative, name, passed, scope, facts, timed)

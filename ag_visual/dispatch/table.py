@@ -63,7 +63,12 @@ def _raw(op: Op, xp: Any) -> Callable[..., Any]:
     lay = functools.partial(settled, op.layout, xp)
     if op.multi or len(op.outputs) > 1:
         return lambda *args, **kwargs: tuple(map(lay, call(*args, **kwargs)))
-    return lambda *args, **kwargs: lay(call(*args, **kwargs))
+
+    def laid(*args: Any, **kwargs: Any) -> Any:
+        result = call(*args, **kwargs)
+        return result if result.flags.c_contiguous else lay(result)
+
+    return laid
 
 
 def _kernel(op: Op, xp: Any) -> Callable[..., Any]:

@@ -15,7 +15,8 @@ from numpy import add, ndarray
 
 from ag_visual.core import modes
 from ag_visual.core.node import AccumulateGrad
-from ag_visual.core.tensor import from_array
+from ag_visual.core.storage import FRESH
+from ag_visual.core.tensor import Tensor
 from ag_visual.dispatch.table import raw_numpy
 from ag_visual.engine import stages
 from ag_visual.engine.accumulate import ALONE
@@ -27,7 +28,9 @@ from ag_visual.engine.stages import F32, F64, record
 from ag_visual.engine.task import GraphTask
 from ag_visual.events import instrument
 from ag_visual.events.clock import perf_counter_ns
-from ag_visual.events.log import SMALL, run_record
+from ag_visual.events.log import SMALL, TINY, run_record
+
+blank = object.__new__
 
 
 def plain_loop(task: GraphTask, call_site: Any) -> None:
@@ -40,7 +43,9 @@ def plain_loop(task: GraphTask, call_site: Any) -> None:
     counts, buffers, owned = task.counts, task.buffers, task.owned
     ready, leaves = task.ready, task.leaves
     reached, traced = task.reached, task.traced
-    adopting = not traced and task.needed is None
+    state = modes.state
+    # Whether a first gradient becomes a Tensor like any other (`from_array`).
+    adopting = not (traced or task.needed is not None or state.inference or state.differentiating)
     # One ready node, and what has arrived at it, is not in the heap: a chain needs none.
     only: Any = None
     arrived: Any = None
@@ -51,7 +56,7 @@ def plain_loop(task: GraphTask, call_site: Any) -> None:
         for leaf in leaves:
             # A first gradient that nothing looks at becomes `.grad`: `run_leaf`, without its calls.
             variable = leaf.variable
-            state = variable._leaf
+            own = variable._leaf
             if (
                 adopting
                 and leaf.hooks is None
@@ -60,8 +65,8 @@ def plain_loop(task: GraphTask, call_site: Any) -> None:
                 and variable._rg
                 and task.modes is None
                 and instrument.gate is None
-                and not state.hooks
-                and not state.post_accumulate
+                and not own.hooks
+                and not own.post_accumulate
                 and type(part := buffers[leaf]) is ndarray
                 and part.flags.carray
                 and (array := variable._array).flags.c_contiguous
@@ -73,7 +78,15 @@ def plain_loop(task: GraphTask, call_site: Any) -> None:
                 if part.base is None and getrefcount(part) == ALONE:
                     with leaf.lock:
                         if variable._grad is None:
-                            variable._grad = from_array(part)
+                            # `from_array`, without a call.
+                            grad: Any = blank(Tensor)
+                            grad._array = part
+                            kind = part.dtype
+                            grad._plain = kind if kind is F32 or kind is F64 else None
+                            grad._store = FRESH
+                            grad._view = grad._memory = grad._edge = grad._grad = grad._leaf = None
+                            grad._rg = False
+                            variable._grad = grad
                             if sink is not None:
                                 record(sink, task, leaf, part, started)
                                 ended = 0
@@ -83,7 +96,7 @@ def plain_loop(task: GraphTask, call_site: Any) -> None:
             part = None
             run_leaf(task, leaf)
             ended = 0
-        part = array = None
+        part = array = grad = None
         leaves.clear()
         if only is not None and (not ready or only.seq > -ready[0][0]):
             node, g = only, arrived
@@ -92,8 +105,12 @@ def plain_loop(task: GraphTask, call_site: Any) -> None:
             _, node, g = heappop(ready)
         else:
             return
-        watched = instrument.gate is not None or modes.anomaly is not None
-        if watched or node.hooks is not None or task.modes is not None:
+        if (
+            instrument.gate is not None
+            or modes.anomaly is not None
+            or node.hooks is not None
+            or task.modes is not None
+        ):
             heappush(ready, (-node.seq, node, g))
             if only is not None:
                 heappush(ready, (-only.seq, only, arrived))
@@ -104,8 +121,9 @@ def plain_loop(task: GraphTask, call_site: Any) -> None:
             ended = 0
         else:
             started = ended or perf_counter_ns()
-        real = type(g) is ndarray and (kind := g.dtype) is not COMPLEX64 and kind is not COMPLEX128
-        if real:
+        kind = g.dtype if type(g) is ndarray else COMPLEX64
+        if kind is F32 or (kind is not COMPLEX64 and kind is not COMPLEX128):
+            real = True
             try:
                 results = (
                     node.raw(raw_numpy, g)
@@ -116,10 +134,12 @@ def plain_loop(task: GraphTask, call_site: Any) -> None:
                 raise unlike(node, error) from error.__cause__
             except MemoryError as error:
                 raise too_large(node, error) from error.__cause__
-        elif traced and call_site is None and g is not None:
-            results = node.traced(g)
         else:  # several outputs, no gradient, complex numbers, another array library, ...
-            results = compute(task, node, g, call_site)
+            real = False
+            if traced and call_site is None and g is not None:
+                results = node.traced(g)
+            else:
+                results = compute(task, node, g, call_site)
         if sink is not None:
             # `record`, without a call.
             if real and (size := g.nbytes) <= SMALL:
@@ -130,7 +150,7 @@ def plain_loop(task: GraphTask, call_site: Any) -> None:
                 ended = perf_counter_ns()
                 flat = g.ravel("K")
                 total = float(flat.dot(flat))
-                if not total < INFINITY:
+                if not TINY < total < INFINITY:
                     total = squares(g)
                 numbers = run_record(node.seq, task.id, task.order, started, ended, 0)
                 sink.run((numbers, total, None))
@@ -152,15 +172,15 @@ def plain_loop(task: GraphTask, call_site: Any) -> None:
             following, _, shape, dtype = edge
             if reached is not None and following not in reached:
                 continue
-            if part is None:
+            if (
+                type(part) is ndarray and part.shape == shape and part.dtype is dtype
+            ) or part is None:
                 pass
             elif traced:
                 array = part._array
                 if array.shape != shape or array.dtype is not dtype:
                     part = fitted(node, edge, part, g)
-            elif (type(part) is not ndarray or part.shape != shape or part.dtype is not dtype) and (
-                shape is not None or not meets(edge, part)
-            ):
+            elif shape is not None or not meets(edge, part):
                 part = fitted(node, edge, part, g)
             if shape is None or following in buffers:
                 ended = 0

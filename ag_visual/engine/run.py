@@ -125,7 +125,8 @@ def _execute(task: GraphTask) -> list[Any]:
         call_site = None if task.retain else task.call_site or _NOWHERE
         while task.ready or task.leaves:
             plain_loop(task, call_site)
-            full_loop(task, call_site)
+            if task.ready or task.leaves:
+                full_loop(task, call_site)
         errors.set(numpy_errors)
         if task.streams is not None:
             task.streams.join()

@@ -128,9 +128,14 @@ class GraphTask:
 
 def dependencies(roots: Sequence[Any]) -> dict[Any, int]:
     """How many gradients each reachable node waits for."""
-    counts: dict[Any, int] = {edge[0]: 0 for edge in roots}
+    counts: dict[Any, int] = {}
     # It grows while it is read: quicker than a stack, and the nodes hold its tuples anyway.
-    waiting = [node.next for node in counts]
+    waiting: list[Any] = []
+    for edge in roots:  # (a comprehension is a call)
+        node = edge[0]
+        if node not in counts:
+            counts[node] = 0
+            waiting.append(node.next)
     for nexts in waiting:
         for edge in nexts:
             if edge is not None:

@@ -6,6 +6,7 @@ core.storage keeps the version counters and writes this log; errors and saved te
 from __future__ import annotations
 
 import weakref
+from collections import deque
 from types import CodeType
 from typing import Any
 
@@ -74,19 +75,14 @@ class WriteLog:
     def __init__(self) -> None:
         # The arguments of each Write: every step of an optimizer adds some, few are ever read.
         self.first: list[tuple[Any, ...]] = []
-        self.last: list[tuple[Any, ...]] = []
+        self.last: deque[tuple[Any, ...]] = deque(maxlen=LAST_WRITES)
         # Every core.storage.Storage on this memory with a version counter of its own (`.data`).
         self.family: list[weakref.ref[Any]] | None = None
 
     def add(self, write: tuple[Any, ...]) -> None:
         """Remember a write, given as the arguments of `Write`."""
-        last = self.last
-        if not last and len(self.first) < FIRST_WRITES:
-            self.first.append(write)
-            return
-        last.append(write)
-        if len(last) > LAST_WRITES:
-            del last[0]
+        first = self.first
+        (first if len(first) < FIRST_WRITES else self.last).append(write)
 
     def since(self, writes: int) -> list[Write]:
         """What is remembered of the writes after this number of them."""

@@ -42,22 +42,80 @@ needs_numba = pytest.mark.skipif(not INSTALLED, reason="Numba is missing: pip in
 pytestmark = pytest.mark.filterwarnings("error")
 
 
+# What a letter of `TAKES` stands for: dimensions, and the type where it is not that computed in.
+LETTERS: dict[str, tuple[int, str | None]] = {
+    **{letter: (ndim, None) for ndim, letter in enumerate("zvmti")},
+    "q": (1, "float64"),
+    "w": (2, "float64"),
+    "j": (1, "int32"),
+    "k": (2, "int32"),
+    "n": (1, "int64"),
+    "p": (2, "int64"),
+    "x": (3, "int64"),
+}
+NUMBERS: dict[str, Any] = {
+    "d": (float, numpy.floating),
+    "l": (int, numpy.integer),
+    "b": (bool, numpy.bool_),
+}
+
+
+def fits(name: str, kind: Any, given: tuple[Any, ...]) -> bool:
+    """Whether a kernel is given what it takes: it reads the memory of arrays without a look."""
+    from ag_visual.arrays.kernels.compiled import _TAKES
+
+    for letter, each in zip(_TAKES[name][1].split(), given, strict=True):
+        if letter in NUMBERS:
+            if not isinstance(each, NUMBERS[letter]):
+                return False
+            continue
+        ndim, other = LETTERS[letter]
+        if (each.ndim, each.dtype) != (ndim, numpy.dtype(other or kind)):
+            return False
+        if not (each.flags.c_contiguous and each.flags.aligned):
+            return False
+    return True
+
+
 @pytest.fixture
 def used(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
-    """Compiled kernels for arrays of any size; the names of those that were given."""
+    """Compiled kernels for arrays of any size; the names of those that were given.
+
+    Each is looked at: whether its arguments are of the types that it was compiled for.
+    """
     given: list[str] = []
-    found = fast.compiled
 
-    def compiled(name: str, kind: Any) -> Any:
-        run = found(name, kind)
-        if run is not None:
-            given.append(name)
-        return run
+    def looked_at(key: tuple[str, Any], run: Any) -> Any:
+        if run is None:
+            return None
+        given.append(key[0])
 
-    monkeypatch.setattr(fast, "compiled", compiled)
+        def checked(*args: Any) -> Any:
+            assert fits(*key, args), key
+            return run(*args)
+
+        return checked
+
+    class Known(dict[tuple[str, Any], Any]):
+        def __getitem__(self, key: tuple[str, Any]) -> Any:
+            return looked_at(key, super().__getitem__(key))
+
+        def setdefault(self, key: tuple[str, Any], default: Any = None) -> Any:
+            return looked_at(key, super().setdefault(key, default))
+
+    monkeypatch.setattr(fast, "_known", Known(fast._known))
     monkeypatch.setattr(fast, "LEAST", 1)
     with fast.flags(enabled=True):
         yield given
+
+
+@needs_numba
+def test_what_a_kernel_is_given_is_looked_at() -> None:
+    x, kind = numpy.ones((3, 3), "float32"), numpy.dtype("float32")
+    assert fits("softmax", kind, (x, x, 1e-3, 1e30))
+    for wrong in (x.T[:, :2], x.astype("float64"), x[0], x.view("int32")):
+        assert not fits("softmax", kind, (wrong, x, 1e-3, 1e30))
+    assert not fits("softmax", kind, (x, x, 1e-3, 1))
 
 
 def both(function: Any, *args: Any) -> tuple[Any, Any]:
@@ -632,3 +690,32 @@ def test_a_kernel_is_compiled_again_when_a_function_has_changed_that_it_uses(
     assert before == kept()
     monkeypatch.setattr(making, "_SHARED", making._SHARED[:1])
     assert before != kept()
+
+
+@needs_numba
+@pytest.mark.parametrize("name", ["expm1", "log1p"])
+def test_exp_less_one_and_log_of_one_more(used: list[str], name: str) -> None:
+    of_numbers = getattr(activation, name)
+    rng = numpy.random.default_rng(0)
+    sizes = 10.0 ** rng.uniform(-40, 2, 4000)
+    given = numpy.concatenate(
+        [sizes, -sizes, rng.uniform(-1, 1, 4000), rng.uniform(-104, 89, 4000)]
+    )
+    wild = [0.0, -0.0, numpy.inf, -numpy.inf, numpy.nan, -1.0, -2.0, 88.7, 88.8, -0.9999999, 3e38]
+    x = numpy.concatenate([given, wild]).astype("float32")
+    found, wanted = both(of_numbers, x)
+    assert used == [name]
+    with numpy.errstate(all="ignore"):
+        exact = getattr(numpy, name)(x.astype("float64"))
+        off = numpy.abs(found - exact) / numpy.spacing(numpy.abs(wanted)).astype("float64")
+    usual = numpy.isfinite(wanted)
+    assert numpy.array_equal(usual, numpy.isfinite(found))
+    assert off[usual].max() < 2.5
+    # Infinities, NaN and the sign of zero are NumPy's.
+    others = ~usual | (wanted == 0)
+    assert numpy.array_equal(found[others], wanted[others], equal_nan=True)
+    assert numpy.array_equal(numpy.signbit(found[x == 0]), [False, True])
+    used.clear()
+    agree(*both(of_numbers, x.astype("float64")))
+    agree(*both(of_numbers, x[::2]))
+    assert not used

@@ -157,44 +157,44 @@ def of_scores(
 
 def nll_loss_backward(
     xp: Any,
-    g: Array,
-    logp: Array,
+    grad_output: Array,
+    self: Array,
     target: Array,
-    weight: Array | None,
-    reduction: int,
-    ignore_index: int,
-    total_weight: Array,
+    weight: Array | None = None,
+    reduction: int = MEAN,
+    ignore_index: int = -100,
+    total_weight: Any = None,
 ) -> Array:
-    """-w[t] * g at the picked positions, zero elsewhere; divided by `total_weight` for the mean."""
-    if weight is None and reduction != NONE and _of_rows(xp, logp, target):
-        run = fast.kernel("nll_loss_backward", logp, g, total_weight)
+    """-w[t] * grad_output where a class was picked, 0 elsewhere; the mean's by `total_weight`."""
+    if weight is None and reduction != NONE and _of_rows(xp, self, target):
+        run = fast.kernel("nll_loss_backward", self, grad_output, total_weight)
         if run is not None:
-            grad = numpy.empty(logp.shape, logp.dtype)
-            if run(g, total_weight, reduction == MEAN, target, ignore_index, grad):
+            grad = numpy.empty(self.shape, self.dtype)
+            if run(grad_output, total_weight, reduction == MEAN, target, ignore_index, grad):
                 return grad
     if weight is None and reduction == MEAN and total_weight == target.size:
         # Every position counted, and the forward has checked the classes.
         classes, counted, weights = target, None, None
     else:
-        classes, counted, weights = _selection(xp, logp, target, weight, ignore_index)
-    value = -g / total_weight if reduction == MEAN else -g
+        classes, counted, weights = _selection(xp, self, target, weight, ignore_index)
+    value = -grad_output / total_weight if reduction == MEAN else -grad_output
     if weights is not None:
         value = value * weights
     if counted is not None:
         value = xp.where(counted, value, xp.zeros_like(value))
-    grad = xp.zeros(logp.shape, logp.dtype)
-    if logp.ndim == 1:
+    grad = xp.zeros(self.shape, self.dtype)
+    if self.ndim == 1:
         grad[classes] = value
-    elif logp.ndim == 2:
+    elif self.ndim == 2:
         flat = _flat(xp, grad, classes)
         if flat is None:
             grad[xp.arange(classes.size), classes] = value
         else:
             grad.reshape(-1)[flat] = value
     else:
-        rows = logp.shape[0]
+        rows = self.shape[0]
         inner = target.size // rows if rows else 0
-        flat = grad.reshape(rows, logp.shape[1], inner)
+        flat = grad.reshape(rows, self.shape[1], inner)
         value = xp.broadcast_to(value, target.shape).reshape(rows, inner)
         flat[
             xp.arange(rows).reshape(rows, 1),

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy
+
 from ag_visual.arrays.backend import Array
 
 
@@ -18,6 +20,64 @@ def ascending(xp: Any, array: Array, axis: int = -1) -> Array:
 def comparable(xp: Any, array: Array) -> Array:
     """An array that sorts as this one should: of bfloat16, NumPy leaves NaN anywhere."""
     return array.astype(xp.float32) if array.dtype.kind == "V" else array
+
+
+def order(xp: Any, array: Array, axis: int, descending: bool) -> Array:
+    """The stable order along an axis; NaN counts as the largest."""
+    if not descending:
+        return ascending(xp, array, axis)
+    # Stable from the other end: equal elements keep their order.
+    flipped = ascending(xp, xp.flip(array, axis), axis)
+    return array.shape[axis] - 1 - xp.flip(flipped, axis)
+
+
+# Of shorter rows, and of more than a part of them, all are put in order.
+_LONG, _PART = 100, 4
+
+
+def _lines(xp: Any, array: Array, axis: int) -> Array | None:
+    """The lines along an axis as rows, where they can be parted: none has NaN."""
+    if xp is not numpy or array.dtype.kind not in "fiu" or array.shape[axis] < _LONG:
+        return None
+    if not array.size or array.max() != array.max():
+        return None
+    return xp.ascontiguousarray(xp.moveaxis(array, axis, -1)).reshape(-1, array.shape[axis])
+
+
+def _along(array: Array, rows: Array, axis: int) -> Array:
+    """Rows as the lines of an array along its axis."""
+    outer = array.shape[:axis] + array.shape[axis + 1 :]
+    return numpy.moveaxis(rows.reshape(*outer, rows.shape[1]), -1, axis)
+
+
+def leading(xp: Any, array: Array, k: int, axis: int, largest: bool) -> Array:
+    """Where the first k of each line are, in the order of `order`; the rest is not put in order."""
+    rows = _lines(xp, array, axis) if 0 < _PART * k <= array.shape[axis] else None
+    if rows is None:
+        return order(xp, array, axis, largest)[(slice(None),) * axis + (slice(0, k),)]
+    n = rows.shape[1]
+    at = n - k if largest else k - 1
+    bound = numpy.partition(rows, at, axis=1)[:, at, None]
+    taken = rows > bound if largest else rows < bound
+    ties, missing = rows == bound, k - numpy.count_nonzero(taken, axis=1)
+    if (numpy.count_nonzero(ties, axis=1) != missing).any():
+        ties &= ties.cumsum(axis=1) <= missing[:, None]  # the first of them
+    taken |= ties
+    places = numpy.flatnonzero(taken).reshape(-1, k) % n
+    found = order(numpy, numpy.take_along_axis(rows, places, axis=1), 1, largest)
+    return _along(array, numpy.take_along_axis(places, found, axis=1), axis)
+
+
+def ranked(xp: Any, array: Array, rank: int, axis: int) -> Array:
+    """Where the element of a rank of each line is, in ascending order; the axis is kept."""
+    rows = _lines(xp, array, axis)
+    if rows is None:
+        return ascending(xp, array, axis)[(slice(None),) * axis + (slice(rank, rank + 1),)]
+    bound = numpy.partition(rows, rank, axis=1)[:, rank, None]
+    ties, before = rows == bound, rank - numpy.count_nonzero(rows < bound, axis=1)
+    if before.any():
+        ties = ties.cumsum(axis=1) > before[:, None]
+    return _along(array, ties.argmax(axis=1)[:, None], axis)
 
 
 def positions(xp: Any, rows: Array, values: Array, right: bool, sorter: Array | None) -> Array:

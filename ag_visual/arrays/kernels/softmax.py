@@ -81,7 +81,7 @@ def softmax(xp: Any, self: Array, dim: int) -> Array:
     x = _wide(xp, self)
     done = _of_rows(xp, "softmax", dim, x, numbers=(LEAST, MOST))
     if done is not None:
-        return done.astype(self.dtype, copy=False)
+        return done if x is self else done.astype(self.dtype)
     found = _exponentials(xp, x, dim)
     if found is None:
         result = _shifted(xp, x, dim)
@@ -98,22 +98,22 @@ def softmax(xp: Any, self: Array, dim: int) -> Array:
     return result if x is self else result.astype(self.dtype)
 
 
-def softmax_backward(xp: Any, g: Array, result: Array, dim: int) -> Array:
-    """result * (g - sum(g * result)) along `dim`."""
-    if g.ndim == 0:
-        return softmax_backward(xp, g.reshape(1), result.reshape(1), 0).reshape(())
-    gw, rw = _wide(xp, g), _wide(xp, result)
+def softmax_backward(xp: Any, grad_output: Array, output: Array, dim: int) -> Array:
+    """output * (grad_output - sum(grad_output * output)) along `dim`."""
+    if grad_output.ndim == 0:
+        return softmax_backward(xp, grad_output.reshape(1), output.reshape(1), 0).reshape(())
+    gw, rw = _wide(xp, grad_output), _wide(xp, output)
     done = _of_rows(xp, "softmax_backward", dim, gw, rw, numbers=(False,))
     if done is not None:
-        return done.astype(g.dtype, copy=False)
-    if g.size and dim in (-1, g.ndim - 1):
+        return done if gw is grad_output else done.astype(grad_output.dtype)
+    if grad_output.size and dim in (-1, grad_output.ndim - 1):
         grad = xp.empty(gw.shape, gw.dtype)
         flat, there = (each.reshape(-1, gw.shape[-1]) for each in (gw, grad))
         by_column(xp, xp.subtract, flat, row_products(xp, gw, rw).reshape(-1, 1), out=there)
     else:
         grad = gw - (gw * rw).sum(axis=dim, keepdims=True)
     grad *= rw
-    return grad if gw is g else grad.astype(g.dtype)
+    return grad if gw is grad_output else grad.astype(grad_output.dtype)
 
 
 def log_softmax(xp: Any, self: Array, dim: int) -> Array:
@@ -125,7 +125,7 @@ def log_softmax(xp: Any, self: Array, dim: int) -> Array:
     x = _wide(xp, self)
     done = _of_rows(xp, "log_softmax", dim, x)
     if done is not None:
-        return done.astype(self.dtype, copy=False)
+        return done if x is self else done.astype(self.dtype)
     found = _exponentials(xp, x, dim)
     if found is not None:
         result = x - xp.log(found[1])
@@ -158,18 +158,18 @@ def _with_likely(xp: Any, x: Array, result: Array, dim: int, bound: float) -> Ar
     return result
 
 
-def log_softmax_backward(xp: Any, g: Array, result: Array, dim: int) -> Array:
-    """g - exp(result) * sum(g) along `dim`."""
-    if g.ndim == 0:
-        return log_softmax_backward(xp, g.reshape(1), result.reshape(1), 0).reshape(())
-    gw, rw = _wide(xp, g), _wide(xp, result)
+def log_softmax_backward(xp: Any, grad_output: Array, output: Array, dim: int) -> Array:
+    """grad_output - exp(output) * sum(grad_output) along `dim`."""
+    if grad_output.ndim == 0:
+        return log_softmax_backward(xp, grad_output.reshape(1), output.reshape(1), 0).reshape(())
+    gw, rw = _wide(xp, grad_output), _wide(xp, output)
     done = _of_rows(xp, "softmax_backward", dim, gw, rw, numbers=(True,))
     if done is not None:
-        return done.astype(g.dtype, copy=False)
+        return done if gw is grad_output else done.astype(grad_output.dtype)
     grad = xp.exp(rw)
     grad *= _sums(xp, gw, dim)
     xp.subtract(gw, grad, out=grad)
-    return grad if gw is g else grad.astype(g.dtype)
+    return grad if gw is grad_output else grad.astype(grad_output.dtype)
 
 
 def _axes(ndim: int, dim: tuple[int, ...]) -> tuple[int, ...]:

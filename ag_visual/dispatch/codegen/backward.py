@@ -180,9 +180,12 @@ def _acquire_part(op: Op, lines: Writer, when: str = "") -> None:
 def _unpack_part(op: Op, lines: Writer) -> None:
     """`x_name` of each saved tensor that a wanted gradient needs, as an array."""
     add = lines.add
+    wanted: tuple[str, ...] | None = None
     for name in op.saves:
-        asked = op.wanted_by(name)
-        add(1, f"if {' or '.join(f'e_{i} is not None' for i in asked)}:")
+        asked = tuple(op.wanted_by(name))
+        if asked != wanted:
+            add(1, f"if {' or '.join(f'e_{i} is not None' for i in asked)}:")
+            wanted = asked
         add(2, f"x_{name} = self.s_{name}")
         if name in op.outputs:
             add(2, f"if type(x_{name}) is ndarray:")
@@ -194,5 +197,7 @@ def _unpack_part(op: Op, lines: Writer) -> None:
         add(3, f"if x_{name}._store.snapshot is not self.t_{name}:")
         add(4, f"check(self, {name!r}, x_{name}._storage, self.t_{name})")
         add(3, f"x_{name} = x_{name}._array")
+        if name in op.optional:
+            add(2, f"elif x_{name} is None and self.t_{name} is False: pass")
         add(2, f"elif type(x_{name}) is not float and type(x_{name}) is not int:")
         add(3, f"x_{name} = unpack(self, {name!r})")

@@ -13,11 +13,12 @@ from typing import Any
 import numpy
 
 from ag_visual.arrays.kernels import activation as kernels
+from ag_visual.arrays.kernels.choice import where
 from ag_visual.arrays.kernels.order import copied
 from ag_visual.dispatch.families import EXACT, elementwise, unary, unary_samples, zeros
 from ag_visual.dispatch.memory_overlap import ALLOWED
 from ag_visual.dispatch.record import KEEP, ONCE, ErrorSample, Sample
-from ag_visual.dispatch.rules import calls
+from ag_visual.dispatch.rules import calls, inlined
 from ag_visual.dispatch.table import composite
 
 # Looking a name up in the module takes longer than to compare a type.
@@ -73,9 +74,16 @@ backward_op(
     real_only=True,
     formula=lambda F, grad_output, self, threshold: F.where(self <= threshold, 0.0, grad_output),
 )
+
+
+@inlined
+def _relu_back(F, g, result):
+    return F.threshold_backward(g, result, 0)
+
+
 unary(
     "relu",
-    lambda F, g, result: F.threshold_backward(g, result, 0),
+    _relu_back,
     kernels.positive_part,
     policy=KEEP,
     real_only=True,
@@ -90,7 +98,7 @@ unary(
 unary(
     "threshold",
     lambda F, g, self, threshold: F.threshold_backward(g, self, threshold),
-    lambda xp, self, threshold, value: xp.where(self <= threshold, value, self),
+    lambda xp, self, threshold, value: where(xp, self <= threshold, value, self),
     policy=KEEP,
     method=False,
     repeated=ALLOWED,
@@ -121,7 +129,7 @@ backward_op(
 unary(
     "leaky_relu",
     lambda F, g, self, negative_slope: F.leaky_relu_backward(g, self, negative_slope),
-    lambda xp, self, negative_slope=0.01: xp.where(self > 0, self, self * negative_slope),
+    lambda xp, self, negative_slope=0.01: where(xp, self > 0, self, self * negative_slope),
     method=False,
     inplace_node="LeakyReluBackward1",
     samples=sampled(0.2),
@@ -151,8 +159,8 @@ def _hardtanh(xp, self, min_val=-1.0, max_val=1.0):
 
 backward_op(
     "hardtanh_backward",
-    lambda xp, grad_output, self, min_val, max_val: xp.where(
-        (self <= min_val) | (self >= max_val), 0, grad_output
+    lambda xp, grad_output, self, min_val, max_val: where(
+        xp, (self <= min_val) | (self >= max_val), 0, grad_output
     ),
     {"self": no_curve},
     -0.5,
@@ -210,7 +218,7 @@ backward_op(
 )
 elementwise(
     "prelu_kernel",
-    lambda xp, self, weight: xp.where(self > 0, self, weight * self),
+    lambda xp, self, weight: where(xp, self > 0, self, weight * self),
     {"self": lambda F, g, self, weight: F.prelu_backward(g, self, weight), "weight": _prelu_weight},
     public=False,
     public_name="prelu",
@@ -248,8 +256,8 @@ def _prelu_of(F, input, weight):
 def _elu(xp, self, alpha=1.0, scale=1.0, input_scale=1.0):
     if self.itemsize == 2:
         return in_float32(_elu, xp, self, alpha, scale, input_scale)
-    below = xp.expm1(xp.minimum(self, 0) * input_scale) * (alpha * scale)
-    return xp.where(self >= 0, self * scale, below)
+    below = kernels.expm1(xp, xp.minimum(self, 0) * input_scale) * (alpha * scale)
+    return where(xp, self >= 0, self * scale, below)
 
 
 def _elu_backward(xp, grad_output, alpha, scale, input_scale, is_result: bool, self_or_result):
@@ -257,7 +265,7 @@ def _elu_backward(xp, grad_output, alpha, scale, input_scale, is_result: bool, s
         rest = (alpha, scale, input_scale, is_result, self_or_result)
         return in_float32(_elu_backward, xp, grad_output, *rest)
     below = xp.exp(xp.minimum(self_or_result, 0) * input_scale) * (input_scale * alpha * scale)
-    return grad_output * xp.where(self_or_result <= 0, below, scale)
+    return grad_output * where(xp, self_or_result <= 0, below, scale)
 
 
 def _elu_curve(F, g, grad_output, alpha, scale, input_scale, self_or_result):
@@ -328,7 +336,7 @@ def _softplus_backward(xp, grad_output, self, beta, threshold):
     if self.itemsize == 2:
         return in_float32(_softplus_backward, xp, grad_output, self, beta, threshold)
     x = self * beta
-    return grad_output * xp.where(x > threshold, 1, kernels.sigmoid(xp, x))
+    return grad_output * where(xp, x > threshold, 1, kernels.sigmoid(xp, x))
 
 
 def _softplus_curve(F, g, grad_output, self, beta, threshold):

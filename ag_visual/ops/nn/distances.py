@@ -9,6 +9,7 @@ import numpy
 
 from ag_visual import dtypes
 from ag_visual.arrays.backend import of_namespace
+from ag_visual.arrays.kernels import distances as kernels
 from ag_visual.core.tensor import from_array
 from ag_visual.dispatch import dtype_errors, vmap
 from ag_visual.dispatch.dims import wrap
@@ -55,6 +56,10 @@ def _cdist_back(F, g, x1, x2, p: float, result, needs):
     if p == 0:
         flat = [zeros(F, x) if need else None for x, need in zip((x1, x2), needs, strict=True)]
         return tuple(flat)
+    if p == 2 and not F.traced and kernels.served(F.xp, x1, x2):
+        found = kernels.gradients(g, x1, x2, result, needs)
+        if found is not None:
+            return found
     difference = F.unsqueeze(x1, -2) - F.unsqueeze(x2, -3)
     each = F.unsqueeze(g, -1) * _slope(F, difference, F.unsqueeze(result, -1), p)
     return (
@@ -92,9 +97,15 @@ def _cdist_samples(make):
     yield Sample((x, x.copy(), 2.0), smooth=False)
 
 
+def _cdist(xp, x1, x2, p=2.0):
+    if p == 2 and kernels.served(xp, x1, x2):
+        return kernels.distances(x1, x2)
+    return _norm(xp, x1[..., :, None, :] - x2[..., None, :, :], p)
+
+
 op(
     "cdist_values",
-    lambda xp, x1, x2, p=2.0: _norm(xp, x1[..., :, None, :] - x2[..., None, :, :], p),
+    _cdist,
     vjp={("x1", "x2"): _cdist_back},
     aten="_cdist_forward",
     layout=ROWS,
@@ -124,7 +135,7 @@ def _cdist_of(F, x1, x2, p: float = 2.0, compute_mode: str = _MODES[0]):
     """The p-norm distance of each row of x1 from each row of x2.
 
     Shapes: (..., P, M) and (..., R, M) give (..., P, R). compute_mode makes no difference:
-    distances come from differences always, so that small ones are exact.
+    distances that are small beside the rows always come from differences, so that they are exact.
     """
     if compute_mode not in _MODES:
         raise ValueError(f"{compute_mode} is not a valid value for compute_mode")

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ag_visual import dtypes
+from ag_visual.arrays.kernels.choice import where
 from ag_visual.dispatch.families import unary
 from ag_visual.dispatch.record import ONCE, UNSEEN, ErrorSample
 from ag_visual.dispatch.table import composite
@@ -29,7 +30,7 @@ def _hardswish_backward(xp, grad_output, self):
     if self.itemsize == 2:
         return in_float32(_hardswish_backward, xp, grad_output, self)
     inner = grad_output * (self / 3 + 0.5)
-    return xp.where(self <= -3, 0, xp.where(self < 3, inner, grad_output))
+    return where(xp, self <= -3, 0, where(xp, self < 3, inner, grad_output))
 
 
 def _hardswish_curve(F, g, grad_output, self):
@@ -37,7 +38,7 @@ def _hardswish_curve(F, g, grad_output, self):
 
 
 def _hardsigmoid_backward(xp, grad_output, self):
-    inside = xp.where((self > -3) & (self < 3), grad_output, 0)
+    inside = where(xp, (self > -3) & (self < 3), grad_output, 0)
     return (inside / 6).astype(grad_output.dtype, copy=False)
 
 
@@ -90,11 +91,11 @@ def _softshrink(xp, self, lambd=0.5):
             f"lambda must be in range [0, {dtypes.finfo(kind).max:.6g}] for input dtype "
             f"{kind.scalar_name}, but found {lambd:g}"
         )
-    return xp.where(self > lambd, self - lambd, xp.where(self < -lambd, self + lambd, 0 * self))
+    return where(xp, self > lambd, self - lambd, where(xp, self < -lambd, self + lambd, 0 * self))
 
 
 def _shrink_backward(xp, grad_output, self, lambd):
-    return xp.where((self >= -lambd) & (self <= lambd), 0, grad_output)
+    return where(xp, (self >= -lambd) & (self <= lambd), 0, grad_output)
 
 
 def _shrink(name: str, kernel: Callable[..., Any], **options) -> None:
@@ -123,7 +124,7 @@ _shrink(
 )
 _shrink(
     "hardshrink",
-    lambda xp, self, lambd=0.5: xp.where((self >= -lambd) & (self <= lambd), 0, self),
+    lambda xp, self, lambd=0.5: where(xp, (self >= -lambd) & (self <= lambd), 0, self),
     spaces="torch nn.functional",
     reference=lambda np, x, b: x * (np.abs(x) > b),
     doc="x where |x| > lambd, elsewhere 0.",

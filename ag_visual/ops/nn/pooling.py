@@ -87,6 +87,13 @@ def _shares(xp, n: int, out: int, dtype):
     return xp.asarray(rows, dtype=dtype).reshape(out, n)
 
 
+def _windows(sizes: Ints, outs: Ints) -> Ints | None:
+    """The windows' sizes where all are as large and none meet; None elsewhere."""
+    if any(out == 0 or n % out for n, out in zip(sizes, outs, strict=True)):
+        return None
+    return tuple(n // out for n, out in zip(sizes, outs, strict=True))
+
+
 def _adaptive(xp, self, output_size):
     """A product with a matrix of window shares along each dimension."""
     rank, kind = len(output_size), self.dtype
@@ -96,6 +103,9 @@ def _adaptive(xp, self, output_size):
             f"adaptive_avg_pool{rank}d(): Expected input to have non-zero size for non-batch "
             f"dimensions, but input has sizes {list(self.shape)} with dimension {dim} being empty"
         )
+    kernel = _windows(self.shape[-rank:], output_size)
+    if kernel is not None:
+        return average.avg_pool(xp, self, kernel, kernel, (0,) * rank, False, True, None)
     for at, out in enumerate(output_size):
         axis = self.ndim - rank + at
         shares = _shares(xp, self.shape[axis], out, self.dtype)
@@ -105,6 +115,11 @@ def _adaptive(xp, self, output_size):
 
 def _adaptive_backward(xp, grad_output, size):
     rank = len(size)
+    kernel = _windows(size, grad_output.shape[-rank:])
+    if kernel is not None:
+        shape = (*grad_output.shape[:-rank], *size)
+        rest = (0,) * rank, True, None
+        return average.avg_pool_backward(xp, grad_output, shape, kernel, kernel, *rest)
     for at, n in enumerate(size):
         axis = grad_output.ndim - rank + at
         shares = _shares(xp, n, grad_output.shape[axis], grad_output.dtype)

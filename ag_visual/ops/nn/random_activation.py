@@ -9,6 +9,7 @@ import numpy
 
 from ag_visual.arrays import backend as backends
 from ag_visual.arrays.kernels.activation import slopes
+from ag_visual.arrays.kernels.choice import where
 from ag_visual.core.level import all_values, drawn
 from ag_visual.dispatch.families import zeros
 from ag_visual.dispatch.record import ELEMENTWISE, ONCE, ROWS, Sample
@@ -27,8 +28,8 @@ def _spread(lower: float, upper: float, training: bool) -> bool:
 def _rrelu(xp, self, noise, lower: float = 0.125, upper: float = 1 / 3, training: bool = False):
     """The slopes of negative elements are those of `noise`, or the mean of lower and upper."""
     if training:
-        return xp.where(self <= 0, self * noise, self)
-    return xp.where(self <= 0, self * ((lower + upper) / 2), self)
+        return where(xp, self <= 0, self * noise, self)
+    return where(xp, self <= 0, self * ((lower + upper) / 2), self)
 
 
 def _rrelu_backward(xp, grad_output, self, noise, lower, upper, training, self_is_result=False):

@@ -8,6 +8,7 @@ from ag_visual.dispatch.arguments import DType
 from ag_visual.dispatch.dims import wrap
 from ag_visual.dispatch.dtype_errors import not_implemented
 from ag_visual.dispatch.record import ELEMENTWISE, LINEAR, ROWS, UNSEEN, Sample
+from ag_visual.dispatch.rules import calls
 from ag_visual.dispatch.table import composite, op
 from ag_visual.ops.reduction.along_dim import dim_errors, dim_samples
 
@@ -50,7 +51,7 @@ def _softmax_bend(F, t_output, grad_output, output, dim: int):
 
 op(
     "softmax_backward",
-    lambda xp, grad_output, output, dim: kernels.softmax_backward(xp, grad_output, output, dim),
+    kernels.softmax_backward,
     vjp={
         "grad_output": lambda F, g, output, dim: F.softmax_backward(g, output, dim),
         "output": _softmax_curve,
@@ -66,7 +67,7 @@ op(
 )
 op(
     "log_softmax_backward",
-    lambda xp, grad_output, output, dim: kernels.log_softmax_backward(xp, grad_output, output, dim),
+    kernels.log_softmax_backward,
     vjp={
         "grad_output": lambda F, g, output, dim: g - _total(F, g * F.exp(output), dim),
         "output": lambda F, g, grad_output, output, dim: (
@@ -85,7 +86,7 @@ op(
 op(
     "softmax_dim",
     lambda xp, self, dim: kernels.softmax(xp, self, dim),
-    vjp={"self": lambda F, g, result, dim: F.softmax_backward(g, result, dim)},
+    vjp={"self": calls("softmax_backward", "g", "result", "dim")},
     jvp={"self": lambda F, t_self, result, dim: F.softmax_backward(t_self, result, dim)},
     layout=ROWS,
     normalize=_normal,
@@ -100,7 +101,7 @@ op(
 op(
     "log_softmax_dim",
     lambda xp, self, dim: kernels.log_softmax(xp, self, dim),
-    vjp={"self": lambda F, g, result, dim: F.log_softmax_backward(g, result, dim)},
+    vjp={"self": calls("log_softmax_backward", "g", "result", "dim")},
     jvp={"self": lambda F, t_self, result, dim: t_self - F.sum(F.exp(result) * t_self, dim, True)},
     layout=ROWS,
     normalize=_normal,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 
+from ag_visual.arrays.kernels.activation import expm1, log1p
+from ag_visual.arrays.kernels.choice import where
 from ag_visual.dispatch.families import binary, is_complex, pair_samples, unary
 from ag_visual.dispatch.record import FLOAT
 from ag_visual.ops.pointwise.special import in_float32, scipys
@@ -32,6 +34,7 @@ unary(
 unary(
     "expm1",
     lambda result: result + 1,
+    expm1,
     reference=lambda np, x: np.exp(x) - 1,
     doc="exp(x) - 1, elementwise, exact for small x.",
     spaces="torch special",
@@ -71,6 +74,7 @@ unary(
 unary(
     "log1p",
     lambda g, self: g / (self + 1),
+    log1p,
     low=-0.8,
     high=3.0,
     node="Log1PBackward0",
@@ -94,7 +98,7 @@ unary(
 )
 unary(
     "rsqrt",
-    lambda g, result: -0.5 * g * result**3,
+    lambda g, result: -0.5 * g * (result * result * result),
     lambda xp, self: 1 / xp.sqrt(self),
     low=0.2,
     high=3.0,
@@ -131,10 +135,10 @@ def logaddexp(xp, self, other):
     if self.dtype.kind != "c":
         return xp.logaddexp(self, other)
     larger = self.real >= other.real
-    most, least = xp.where(larger, self, other), xp.where(larger, other, self)
+    most, least = where(xp, larger, self, other), where(xp, larger, other, self)
     nothing = most.real == -math.inf  # the sum is zero, whose logarithm has any imaginary part
-    off = xp.where(nothing, 0, least - most)
-    return xp.where(nothing, other, most + xp.log1p(xp.exp(off)))
+    off = where(xp, nothing, 0, least - most)
+    return where(xp, nothing, other, most + log1p(xp, xp.exp(off)))
 
 
 def _share(F, self, other):
@@ -167,7 +171,7 @@ binary(
 def _xlogy(xp, self, other):
     other = xp.asarray(other, dtype=self.dtype)  # a number's logarithm would be float64
     result = xp.asarray(self * xp.log(other))
-    return xp.where(xp.equal(self, 0) & ~xp.isnan(other), xp.zeros_like(result), result)
+    return where(xp, xp.equal(self, 0) & ~xp.isnan(other), xp.zeros_like(result), result)
 
 
 binary(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from ag_visual.arrays.kernels import choice
 from ag_visual.core.tensor import Tensor, method
 from ag_visual.dispatch.arguments import NUMBERS
 from ag_visual.dispatch.families import (
@@ -155,7 +156,7 @@ def _where(xp, condition, self, other):
             "where expected condition to be a boolean tensor, but got a tensor with dtype "
             f"{condition.dtype.name}. Compare it with something first."
         )
-    result = xp.where(condition, self, other)
+    result = choice.where(xp, condition, self, other)
     given = [x.dtype for x in (self, other) if hasattr(x, "dtype")]
     # NumPy widens bfloat16 beside a number, CuPy beside bfloat16, too.
     if given and result.dtype.kind != "V" and all(each.kind == "V" for each in given):

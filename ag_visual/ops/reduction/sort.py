@@ -13,7 +13,7 @@ from typing import Any
 import numpy
 
 from ag_visual.arrays.kernels.runs import mode as mode_kernel
-from ag_visual.arrays.kernels.search import ascending
+from ag_visual.arrays.kernels.search import leading, order, ranked
 from ag_visual.core.tensor import Tensor
 from ag_visual.dispatch.arguments import LEFT_OUT, SomeDims, checked, kind_named
 from ag_visual.dispatch.dims import wrap
@@ -282,19 +282,10 @@ _logical(
 # Order --------------------------------------------------------------------------------------------
 
 
-def _order(xp, self, dim: int, descending: bool):
-    """The stable order along `dim`; NaN counts as the largest."""
-    if not descending:
-        return ascending(xp, self, dim)
-    # Stable from the other end: equal elements keep their order.
-    flipped = ascending(xp, xp.flip(self, dim), dim)
-    return self.shape[dim] - 1 - xp.flip(flipped, dim)
-
-
 def _sort(xp, self, dim=-1, descending=False):
     if self.ndim == 0:
         return self.copy(), xp.zeros((), xp.int64)
-    indices = _order(xp, self, dim, descending).astype(xp.int64, copy=False)
+    indices = order(xp, self, dim, descending).astype(xp.int64, copy=False)
     return xp.take_along_axis(self, indices, axis=dim), indices
 
 
@@ -306,8 +297,7 @@ def _topk(xp, self, k: int, dim: int = -1, largest: bool = True, sorted: bool = 
         )
     if self.ndim == 0:
         return self.copy(), xp.zeros((), xp.int64)
-    indices = _order(xp, self, dim, bool(largest)).astype(xp.int64, copy=False)
-    indices = indices[(slice(None),) * dim + (slice(0, k),)].copy()
+    indices = xp.array(leading(xp, self, k, dim, bool(largest)), xp.int64, order="C")
     return xp.take_along_axis(self, indices, axis=dim), indices
 
 
@@ -327,8 +317,7 @@ def _kthvalue(xp, self, k: int, dim: int = -1, keepdim: bool = False):
 def _ranked(xp, self, rank: int, dim: int, keepdim: bool):
     if self.ndim == 0:
         return self.copy(), xp.zeros((), xp.int64)
-    at = (slice(None),) * dim + (slice(rank, rank + 1),)
-    indices = _order(xp, self, dim, False)[at].astype(xp.int64)
+    indices = ranked(xp, self, rank, dim).astype(xp.int64)
     values = xp.take_along_axis(self, indices, axis=dim)
     return (values, indices) if keepdim else (values.squeeze(dim), indices.squeeze(dim))
 
@@ -355,8 +344,8 @@ def _nanmedian(xp, self, dim, keepdim=False):
     if self.shape[dim] == 0:
         raise IndexError(f"median(): Expected reduction dim {dim} to have non-zero size.")
     count = (self == self).sum(axis=dim, keepdims=True)
-    order = _order(xp, self, dim, False).astype(xp.int64, copy=False)
-    indices = xp.take_along_axis(order, xp.maximum(count - 1, 0) // 2, axis=dim)
+    places = order(xp, self, dim, False).astype(xp.int64, copy=False)
+    indices = xp.take_along_axis(places, xp.maximum(count - 1, 0) // 2, axis=dim)
     values = xp.take_along_axis(self, indices, axis=dim)
     return (values, indices) if keepdim else (values.squeeze(dim), indices.squeeze(dim))
 

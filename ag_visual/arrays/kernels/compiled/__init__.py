@@ -1,11 +1,13 @@
 """Kernels compiled by Numba: one pass over the memory where NumPy takes ten.
 
 Layer 1. Only `arrays/fast.py` imports this package, when the first of them is used. A kernel fills
-arrays that are given; they lie row by row, and all of a call are of one type, float32 or
-float64. Each file's `TAKES` names its kernels and what they take, a letter for each argument: v, m,
-t and i, an array of one, two, three and four dimensions of the type that is computed in; q and w of
-float64; n, p and x of int64; j and k of int32; z, one of no dimensions of the type that is computed
-in; d, a float64; l, an int64; b, a bool.
+arrays that are given; they lie row by row, and all of a call are of one type, float32 or float64.
+No call looks at that again, which on small arrays was half of its time: who calls has made sure.
+
+Each file's `TAKES` names its kernels and what they take, a letter for each argument: v, m, t and i,
+an array of one, two, three and four dimensions of the type that is computed in; q and w of float64;
+n, p and x of int64; j and k of int32; z, one of no dimensions of the type that is computed in; d, a
+float64; l, an int64; b, a bool.
 
 Sums may be reordered and products fused with sums. That there is no NaN and no infinity is nowhere
 assumed, and a quotient stays one: a certain outcome has probability 1.
@@ -72,5 +74,4 @@ def function(name: str, kind: Any, report: Callable[[str | None], None]) -> Call
         "b": boolean,
     }
     with event.install_listener("numba:compile", _Compiled(kernel, report)):
-        kernel.compile(tuple(types_[each] for each in takes.split()))
-    return kernel
+        return kernel.compile(tuple(types_[each] for each in takes.split()))  # type: ignore[no-any-return]

@@ -1,4 +1,4 @@
-"""GELU, and gradients of what is 0 below a threshold.
+"""GELU, exp(x) - 1, log(1 + x), and gradients of what is 0 below a threshold.
 
 Layer 1. `compiled/__init__.py` says what kernels are given.
 """
@@ -11,7 +11,7 @@ import numpy
 
 from ag_visual.arrays.kernels import normal
 from ag_visual.arrays.kernels.compiled.making import exact, ordered, summing
-from ag_visual.arrays.kernels.compiled.numbers import exp32
+from ag_visual.arrays.kernels.compiled.numbers import exp32, expm1_32, log1p_32
 
 _F = numpy.float32
 # Of the normal distribution function.
@@ -51,6 +51,20 @@ def gelu_backward(g, x, out):
         out[i] = g[i] * (below + power * _DENSITY * x[i])
 
 
+@summing
+def expm1(x, out):
+    """exp(x) - 1 of float32."""
+    for i in range(x.size):
+        out[i] = expm1_32(x[i])
+
+
+@ordered
+def log1p(x, out):
+    """log(1 + x) of float32."""
+    for i in range(x.size):
+        out[i] = log1p_32(x[i])
+
+
 @exact
 def where_above(x, threshold, values, out):
     """`values`, and 0 where x <= threshold."""
@@ -59,4 +73,10 @@ def where_above(x, threshold, values, out):
         out[i] = x.dtype.type(0) if x[i] <= least else values[i]
 
 
-TAKES = {gelu: "v v", gelu_backward: "v v v", where_above: "v d v v"}
+TAKES = {
+    gelu: "v v",
+    gelu_backward: "v v v",
+    expm1: "v v",
+    log1p: "v v",
+    where_above: "v d v v",
+}

@@ -88,6 +88,44 @@ def _exp64(x):
 
 
 @ordered
+def expm1_32(x):
+    """exp(x) - 1, as (p 2^a + (2^a - 2^-b)) 2^b where exp(x) is (1 + p) 2^(a + b)."""
+    y = _F(90) if x > _F(90) else x
+    y = _F(-110) if y < _F(-110) else y
+    p, n = _reduced32(y)
+    half = _I(n >> _I(1))
+    rest = _I(n - half)
+    scale = _power32(half)
+    y = (p * scale + (scale - _power32(_I(-rest)))) * _power32(rest)
+    return x if x == _F(0) else y  # which keeps its sign
+
+
+@ordered
+def log1p_32(x):
+    """log(1 + x): of the rounded sum u, and what was rounded off over u. (As Cephes' logf.)"""
+    u = _F(1) + x
+    bits = _F(u).view(numpy.int32)
+    n = _I(_I(bits - _I(0x3F3504F3)) >> _I(23))  # u is m 2^n, m from sqrt(1/2) to sqrt(2)
+    f = _I(bits - _I(n << _I(23))).view(numpy.float32) - _F(1)
+    k, square = _F(n), f * f
+    p = _F(7.0376836292e-2)
+    p = p * f + _F(-1.1514610310e-1)
+    p = p * f + _F(1.1676998740e-1)
+    p = p * f + _F(-1.2420140846e-1)
+    p = p * f + _F(1.4249322787e-1)
+    p = p * f + _F(-1.6668057665e-1)
+    p = p * f + _F(2.0000714765e-1)
+    p = p * f + _F(-2.4999993993e-1)
+    p = p * f + _F(3.3333331174e-1)
+    y = p * f * square + k * _LN2_F[1]
+    y = y - _F(0.5) * square
+    y = (f + (y + (x - (u - _F(1))) / u)) + k * _LN2_F[0]
+    y = y if x < _F(3.4e38) else x  # infinity and NaN
+    y = y if u > _F(0) or u != u else (_F(-numpy.inf) if u == _F(0) else _F(numpy.nan))
+    return x if x == _F(0) else y
+
+
+@ordered
 def _tanh32(x):
     """u / (u + 2) with u = exp(2 |x|) - 1."""
     y = _F(2) * abs(x)

@@ -40,14 +40,6 @@ def _nll(xp, self, target, weight=None, reduction: int = MEAN, ignore_index: int
     return kernels.nll_loss(xp, self, target, weight, reduction, ignore_index)
 
 
-def _nll_backward(
-    xp, grad_output, self, target, weight=None, reduction=MEAN, ignore_index=-100, total_weight=None
-):
-    return kernels.nll_loss_backward(
-        xp, grad_output, self, target, weight, reduction, ignore_index, total_weight
-    )
-
-
 def _classes(make, shape: tuple[int, ...], count: int):
     return (make(shape, low=0.0, high=count - 0.01)).astype(int)
 
@@ -119,7 +111,7 @@ def _nll_ops(name: str, title: str, shapes) -> None:
     )
     op(
         f"{name}_backward",
-        _nll_backward,
+        kernels.nll_loss_backward,
         # The loss is linear in the scores: its second derivative is zero, not none.
         vjp={"grad_output": again, "self": lambda F, g: zeros(F, g)},
         jvp={"grad_output": LINEAR, "self": lambda F, t_self: zeros(F, t_self)},

@@ -16,6 +16,7 @@ import numpy
 from ag_visual import dtypes
 from ag_visual.arrays.backend import is_narrow
 from ag_visual.arrays.kernels import activation
+from ag_visual.arrays.kernels.choice import where
 from ag_visual.core.source import warn
 from ag_visual.dispatch import vmap
 from ag_visual.dispatch.dtype_errors import not_implemented
@@ -216,17 +217,19 @@ def _bowl(name: str, arg: str, value, slope, curve) -> None:
         off = self - target
         if off.dtype.kind in "bu":  # of which differences are not
             raise not_implemented(name, dtypes.of_array(off), ". Convert with .float() first.")
-        return reduced_array(value(xp, off, bound), reduction)
+        return reduced_array(value(functools.partial(where, xp), off, bound), reduction)
 
     def rule(F, g, *known):
         return getattr(F, f"{name}_backward")(g, *known)
 
     @takes("xp", "grad_output", *known)
     def backward(xp, grad_output, self, target, reduction: int, bound: float):
-        return grad_output * (slope(xp, self - target, bound) * share_of(self, reduction))
+        sloped = slope(functools.partial(where, xp), self - target, bound)
+        return grad_output * (sloped * share_of(self, reduction))
 
     def bend(F, g, grad_output, self, target, reduction: int, bound: float):
-        return g * (grad_output * (curve(F, self - target, bound) * share_of(self, reduction)))
+        curved = curve(F.where, self - target, bound)
+        return g * (grad_output * (curved * share_of(self, reduction)))
 
     loss_backward(
         f"{name}_backward",
@@ -234,7 +237,7 @@ def _bowl(name: str, arg: str, value, slope, curve) -> None:
         {
             "grad_output": requesting("F", "g", *known)(
                 lambda F, g, self, target, reduction, bound: (
-                    g * (slope(F, self - target, bound) * share_of(self, reduction))
+                    g * (slope(F.where, self - target, bound) * share_of(self, reduction))
                 )
             ),
             "self": requesting("F", "g", "grad_output", *known)(bend),
@@ -259,31 +262,31 @@ def _bowl(name: str, arg: str, value, slope, curve) -> None:
     )
 
 
-# These are written on what arrays' and Tensors' namespaces share (abs, where), for kernel and rule.
-def _huber_value(xp, off, delta: float):
-    size = xp.abs(off)
-    return xp.where(size <= delta, 0.5 * (off * off), delta * (size - 0.5 * delta))
+# Of arrays and of Tensors, each with its `where`: for kernel and rule.
+def _huber_value(where, off, delta: float):
+    size = abs(off)
+    return where(size <= delta, 0.5 * (off * off), delta * (size - 0.5 * delta))
 
 
-def _huber_slope(F, off, delta: float):
-    return F.where(off < -delta, -delta, F.where(off > delta, delta, off))
+def _huber_slope(where, off, delta: float):
+    return where(off < -delta, -delta, where(off > delta, delta, off))
 
 
-def _huber_curve(F, off, delta: float):
-    return F.where(F.abs(off) < delta, off * 0 + 1, 0.0)  # as torch's, at the kink too
+def _huber_curve(where, off, delta: float):
+    return where(abs(off) < delta, off * 0 + 1, 0.0)  # as torch's, at the kink too
 
 
-def _smooth_value(xp, off, beta: float):
-    size = xp.abs(off)
-    return xp.where(size < beta, (0.5 / beta) * (off * off), size - 0.5 * beta)
+def _smooth_value(where, off, beta: float):
+    size = abs(off)
+    return where(size < beta, (0.5 / beta) * (off * off), size - 0.5 * beta)
 
 
-def _smooth_slope(F, off, beta: float):
-    return F.where(off <= -beta, -1.0, F.where(off >= beta, 1.0, off / beta))
+def _smooth_slope(where, off, beta: float):
+    return where(off <= -beta, -1.0, where(off >= beta, 1.0, off / beta))
 
 
-def _smooth_curve(F, off, beta: float):
-    return F.where(F.abs(off) < beta, off * 0 + 1 / beta, 0.0)
+def _smooth_curve(where, off, beta: float):
+    return where(abs(off) < beta, off * 0 + 1 / beta, 0.0)
 
 
 _bowl("huber_loss", "delta", _huber_value, _huber_slope, _huber_curve)
