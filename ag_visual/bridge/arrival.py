@@ -105,7 +105,7 @@ def _arrives_in(task: Any) -> Callable[[Any], Any]:
 def take_out(node: TorchNode) -> None:
     """Have torch not call any more before it runs this node, where it has a hook of its own."""
     if not node.simple and node.hook is not None:
-        node.hook.remove()
+        node.hook.pop(KEY, None)
         node.hook = None
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _thread
 import logging
 import operator
 import os
@@ -117,6 +118,10 @@ class Watcher:
         def _bootstrap_inner(thread: threading.Thread) -> None:
             self._in_thread(thread)
 
+        def start_new_thread(*args: Any, **kwargs: Any) -> int:
+            self.several()  # it will have no mode
+            return int(self._originals[_thread, "start_new_thread"](*args, **kwargs))
+
         def register_hooks(saved: Any, pack_hook: Any, unpack_hook: Any) -> Any:
             return self._packed_later(saved, pack_hook, unpack_hook)
 
@@ -128,6 +133,7 @@ class Watcher:
             (_saving.SavedTensor, "register_hooks"): register_hooks,
             (_hooks_of_nodes, "_register_hook"): staticmethod(self._node_hooks.register),
             (threading.Thread, "_bootstrap_inner"): _bootstrap_inner,
+            (_thread, "start_new_thread"): start_new_thread,  # those of `threading` pass it by
             (_profile, "_start_trace"): _start_trace,
             (_profile, "__exit__"): __exit__,
             **self._aside.replacements(),
@@ -418,7 +424,9 @@ class Watcher:
                     frame = source.outside(sys._getframe(1))
                     call_site = source.call_site_of(frame)
                     roots = _roots(outputs)
-                    if type(self._mode) is Numbered and threads.devices_compute():
+                    if type(self._mode) is Numbered and (
+                        self._thread.mode is None or threads.devices_compute()
+                    ):
                         self.several()
                     if not roots:
                         pass
@@ -478,7 +486,10 @@ class Watcher:
         """Whether Python code that calls torch may run in a backward, as far as is known."""
         if args[2] or self.hooks or isinstance(task, Unrecorded):
             return True
-        return any(map(_node_computes, task.counts))
+        for node in task.counts:  # noqa: SIM110 (to ask by `any` takes three times as long)
+            if node.computes:
+                return True
+        return False
 
     def _in_mode(self, outputs: Any, *args: Any, **kwargs: Any) -> Any:
         """Run it where lines of what hooks, custom Functions and checkpoints compute are seen."""
@@ -580,9 +591,8 @@ def _nodes_of(asked: Any, task: Backward) -> list[TorchNode]:
 
 
 _result: Final = operator.itemgetter(RESULT)
-_node_computes: Final = operator.attrgetter("computes")
 
-MOST_BORN: Final = 256
+MOST_BORN: Final = 128
 """Births that are kept after nodes were found by them, for those that no living result leads to."""
 
 NEVER: Final = 1 << 30

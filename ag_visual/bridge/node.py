@@ -38,8 +38,6 @@ from ag_visual.bridge.saved import (
     Kind,
     Last,
     Saved,
-    Trusted,
-    kind_of,
     kinds,
     learned_name,
     packed,
@@ -104,7 +102,9 @@ class TorchNode:
         Its edges are another's task. (No constructor: that costs as much as half of this.)
         """
         of = type(function)
-        kind: Kind = kind_of(of) or kinds[of]
+        if of is not last.of:
+            last.of, last.kind = of, kinds[of]
+        kind: Kind = last.kind
         self.seq = seq
         self.kind = of
         self._code, self._lasti, self.made, self.thread, _, unpacked, shape, dtype, _ = birth
@@ -150,7 +150,7 @@ class TorchNode:
                 kind.single = kind.single or shape is not None
             self.outputs = tuple(found) or (((), dtypes[torch.float32]),)
         if kind.tensors:
-            if unpacked == Trusted.number:
+            if unpacked == last.trusted:
                 self.saved = read_unpacked(function, kind, last)
             else:
                 self.saved = read_saved(function, unpacked)
@@ -179,8 +179,6 @@ class TorchNode:
 
     def name(self) -> str:
         """The operation as torch names it."""
-        if self.leaf:
-            return "torch::autograd::AccumulateGrad"
         return kinds[self.kind].name or self._name
 
     def saved_fields(self) -> list[SavedField]:
@@ -224,6 +222,12 @@ class TorchNode:
             if function is None:
                 return None
             return array_or_none(saved_value(function, name))
+
+    def saved_number(self, name: str) -> float | None:
+        """The number that it saved under a name, if there is one."""
+        with DisableTorchFunction():
+            value = getattr(self.function(), f"_saved_{name}", None)
+            return value if isinstance(value, (int, float)) else None
 
     def saved_requires_grad(self, name: str) -> bool:
         """Whether a gradient goes to the input that was saved under this name."""
@@ -274,7 +278,7 @@ class TorchNode:
         """Its hooks; of tensors that are no leaves those that were seen when they were added."""
         with DisableTorchFunction():
             added, function = NodeHooks.active, self.function()
-            own = {} if added is None or function is None else added.of(function, self._own_hook)
+            own = {} if added is None or function is None else added.of(function)
             variable = self.variable
             if variable is None:
                 found = [field for field, hooks in self.hooks or () if field.key in (hooks() or ())]
@@ -284,11 +288,6 @@ class TorchNode:
             if variable is not None:
                 found += _of_tensor(variable, "post_accumulate", "_post_accumulate_grad_hooks")
             return found + own.get("post", [])
-
-    @property
-    def _own_hook(self) -> int | None:
-        """The key of the prehook of this package."""
-        return None if self.simple or self.hook is None else self.hook.id
 
     def kept_gradients(self) -> list[Any]:
         """The gradient of a leaf; torch shows nobody those of other nodes."""

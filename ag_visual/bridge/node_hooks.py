@@ -7,11 +7,13 @@ in, but not the node. Asked to add one that is refused, it shows the dictionary,
 from __future__ import annotations
 
 import weakref
+from collections import OrderedDict
 from collections.abc import Callable
 from functools import partial
 from sys import _getframe
 from typing import Any, Final
 
+from ag_visual.bridge.saved import KEY
 from ag_visual.core import source
 from ag_visual.events.log import HookField
 from ag_visual.events.memory import CallSite
@@ -35,7 +37,9 @@ def _probe(*grads: Any) -> None:
 
 
 class OwnHook(partial[Any]):
-    """A prehook of this package's: where it was added says nothing."""
+    """A prehook of this package's: where it was added says nothing. Its handle is the dictionary
+    that has it, under KEY.
+    """
 
 
 class NodeHooks:
@@ -53,7 +57,10 @@ class NodeHooks:
         if hook is _probe:
             raise _Probed(hooks)
         if type(hook) is OwnHook:
-            return self._register(hooks, hook)
+            if hooks is None:
+                hooks = OrderedDict()
+            hooks[KEY] = hook
+            return hooks, hooks
         hooks, handle = self._register(hooks, hook)
         place = source.call_site_of(_getframe(1))
         if place is not None:
@@ -66,15 +73,15 @@ class NodeHooks:
         """Whether a node that lives had one added."""
         return bool(self._added)
 
-    def of(self, function: Any, but: int | None) -> dict[str, list[HookField]]:
-        """Those of a node of torch's, by kind. but: the key of one of this package's."""
+    def of(self, function: Any) -> dict[str, list[HookField]]:
+        """Those of a node of torch's, by kind, but for this package's."""
         found: dict[str, list[HookField]] = {}
         for kind, name in KINDS:
             try:
                 getattr(function, name)(_probe)
             except _Probed as probed:
                 for key, hook in list((probed.hooks or {}).items()):
-                    if key != but:
+                    if key != KEY:
                         called = getattr(hook, "__qualname__", type(hook).__name__)
                         place = self._added.get(key, (None,))[0]
                         field = HookField(kind, called, 0, key, place)

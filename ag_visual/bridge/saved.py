@@ -75,13 +75,12 @@ class _Kinds(dict[type, Kind]):
 
 
 kinds = _Kinds()
-kind_of: Final = kinds.get  # sooner, of one that is known
 
 
 def learned_name(kind: Kind, function: Any) -> str:
     """The name of a node, which others of its class have, too, where it is that of the class."""
-    name: str = function.name()
-    if name == type(function).__name__ and not kind.custom:
+    name: str = function.name()  # for some asking takes longer than all else that is asked
+    if name.rpartition("::")[2] == type(function).__name__ and not kind.custom:
         kind.name = name
     return name
 
@@ -229,15 +228,20 @@ class Trusted:
 
 
 class Last:
-    """The tensor that was read last, and what is known of it: weights and constants are saved by
-    many nodes. It is held here, as long as nodes are being found.
+    """What was looked at last, as long as nodes are being found.
+
+    value: the tensor that was read last, and what is known of it: weights and constants are saved
+    by many nodes.
 
     saved: as what nodes have saved it, by name.
     """
 
-    __slots__ = ("facts", "maker", "saved", "value")
+    __slots__ = ("facts", "kind", "maker", "of", "saved", "trusted", "value")
 
     def __init__(self) -> None:
+        self.of: Any = None  # the class of the node that was looked at last, and its kind
+        self.kind: Any = None
+        self.trusted = Trusted.number
         self.value: Any = None
         self.facts: Any = None
         self.maker: Any = None

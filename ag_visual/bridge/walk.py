@@ -63,7 +63,8 @@ def discover(
     data = [function.metadata for function in functions]
     ranks = [function._sequence_nr() for function in functions]
     found: list[Any] = [
-        each.get(KEY) or births.get(rank) for each, rank in zip(data, ranks, strict=True)
+        (data_of.get(KEY) if data_of else None) or births.get(rank)
+        for data_of, rank in zip(data, ranks, strict=True)
     ]
     order: list[New] = list(zip(ranks, functions, found, below_known, data, strict=True))
     if TorchNode in map(type, found):
@@ -71,8 +72,9 @@ def discover(
         order = [each for each in order if type(each[2]) is not TorchNode]
     order.sort(key=_rank)
     leaves = bisect_left(order, _LEAF_RANK, key=_rank)
-    if not all(map(_birth, order[:leaves])):
-        order = _inherited(order)
+    unborn = {each[1]: each[0] for each in order[:leaves] if each[2] is None}
+    if unborn:
+        order = _inherited(order, unborn)
     if leaves < len(order):
         order = [*order[leaves:], *order[:leaves]]
     last = Last()
@@ -115,24 +117,22 @@ def _no_birth(thread: int) -> Birth:
     return None, 0, perf_counter_ns(), thread, 0, 0, None, None, None
 
 
-def _inherited(order: list[New]) -> list[New]:
+def _inherited(order: list[New], unborn: dict[Any, int]) -> list[New]:
     """The same, nodes without a birth with that of the operation that made a node above them, too.
 
-    The shape and the dtype are those of the node above.
+    unborn: their sequence numbers. The shape and the dtype are those of the node above.
     """
-    births = {function: birth for _, function, birth, *_ in order}
-    ranks = {function: rank for rank, function, *_ in order}
-    for _, function, _, below, _ in reversed(order):
-        birth = births[function]
-        if birth is None or birth[CODE] is None:
-            continue
-        for under, _ in below:
-            if births.get(under, birth) is None and birth[FIRST_RANK] <= ranks[under] < _LEAF_RANK:
-                births[under] = *birth[:SHAPE], None, None, None
-    return [(rank, each, births[each], *rest) for rank, each, _, *rest in order]
+    births: dict[Any, Any] = {}
+    for _, function, birth, below, _ in reversed(order):
+        birth = birth or births.get(function)
+        if birth is not None and birth[CODE] is not None:
+            for under, _ in below:
+                if under in unborn and birth[FIRST_RANK] <= unborn[under]:
+                    births[under] = *birth[:SHAPE], None, None, None
+                    del unborn[under]
+    return [(rank, one, birth or births.get(one), *rest) for rank, one, birth, *rest in order]
 
 
 _LEAF_RANK: Final = 2**64 - 1
 _rank: Final = operator.itemgetter(0)
-_birth: Final = operator.itemgetter(2)
 """torch's sequence number, and that of all leaves."""

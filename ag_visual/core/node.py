@@ -235,6 +235,11 @@ class Node(Told):
         """Name, whether it is its own output, and array of each saved tensor that is there."""
         return saved.arrays(self, most)
 
+    def saved_number(self, name: str) -> float | None:
+        """The number that was saved under this name, if there is one."""
+        value = getattr(self, f"a_{name}", None)
+        return value if isinstance(value, (int, float)) else None
+
     def saved_requires_grad(self, name: str) -> bool:
         """Whether a gradient goes to the input that was saved under this name."""
         field, _, index = name.removesuffix("]").partition("[")

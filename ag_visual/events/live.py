@@ -93,6 +93,9 @@ class LiveNode(Protocol):
         it is the node's own output, and its array, of all slices. Asked of many nodes.
         """
 
+    def saved_number(self, name: str) -> float | None:
+        """The number that it saved under a name, such as an exponent; None if there is none."""
+
     def saved_requires_grad(self, name: str) -> bool:
         """Whether a gradient goes to a saved input: a node made it, or it is a leaf."""
 

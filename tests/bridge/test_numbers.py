@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _thread
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -93,6 +94,36 @@ def test_a_new_thread_ends_it_when_it_computes(problems_only: bool) -> None:
             first.sum().backward()
     # What was recorded was looked at in time; else nothing led to the nodes that there were.
     assert ("x.exp()" in noted(error)) is not problems_only
+
+
+@pytest.mark.parametrize("problems_only", [False, True])
+def test_a_thread_that_is_begun_without_threading_is_given_no_line(problems_only: bool) -> None:
+    x = torch.ones(3, requires_grad=True)
+    there: list[Any] = []
+    over = _thread.allocate_lock()
+    before = _thread.start_new_thread
+
+    def compute(last: int) -> None:
+        try:
+            while not there or there[-1].grad_fn._sequence_nr() < last:
+                there.append(x.exp())
+        finally:
+            over.release()
+
+    with ag.watch(torch, problems_only=problems_only):
+        here = [x.sin() for _ in range(3)]
+        over.acquire()
+        last = here[-1].grad_fn._sequence_nr()
+        _thread.start_new_thread(compute, (last,))
+        with over:
+            assert type(mode()) is Forward
+        assert there[-1].grad_fn._sequence_nr() == last
+        there[-1].add_(1)
+        with pytest.raises(RuntimeError, match="inplace") as error:
+            there[-1].sum().backward()
+    assert "x.sin()" not in noted(error)
+    assert "not watched, or is forgotten" in noted(error)
+    assert _thread.start_new_thread is before
 
 
 def test_what_was_made_unseen_between_two_operations_has_no_line() -> None:

@@ -66,6 +66,9 @@ class Step:
     def saved_arrays(self, most: int) -> list[tuple[str, bool, Any]]:
         return [] if self.saved is None else [("x", False, self.saved)]
 
+    def saved_number(self, name: str) -> float | None:
+        return None
+
     def saved_requires_grad(self, name: str) -> bool:
         return name == "x"
 

@@ -120,11 +120,11 @@ class _Edges:
 
     def none_of(self, nodes: Iterable[LiveNode]) -> bool:
         """Whether it is known that none of these nodes has one."""
-        return self._without.issuperset(map(_kind, nodes))
+        return {node.kind for node in nodes} <= self._without
 
     def of(self, nodes: Iterable[LiveNode]) -> dict[Any, _Edge | None]:
         """Those of the kinds of these nodes."""
-        kinds, known = set(map(_kind, nodes)), self._known
+        kinds, known = {node.kind for node in nodes}, self._known
         if not kinds <= known.keys():
             if len(known) > _KINDS:
                 known.clear()
@@ -185,7 +185,6 @@ class OddValues:
         return [*found[:MOST], *_odd_results(task, results)]
 
 
-_kind: Final = operator.attrgetter("kind")
 _seq: Final = operator.attrgetter("seq")
 
 
@@ -224,14 +223,13 @@ def _plain(array: Any) -> bool:
 
 def _of_node(node: LiveNode, edge: _Edge) -> Iterator[Odd]:
     power = _is_power(edge)
+    fine = _power(node) if power else edge.fine
+    if fine is None:
+        return
     for name, own, array in _arrays(node):
-        # All powers take what is positive: that is less to ask than the exponent.
-        if name != edge.name or _is(_positive if power else edge.fine, array):
-            continue
-        if not power:
-            yield _counted(node, name, own, array)
-        elif (needed := _power(node)) is not None and not _is(needed, array):
-            yield _of_power(_counted(node, name, own, array), needed)
+        if name == edge.name and not _is(fine, array):
+            counts = _counted(node, name, own, array)
+            yield _of_power(counts, fine) if power else counts
 
 
 def _is_power(edge: _Edge) -> bool:
@@ -252,13 +250,13 @@ def _is(fine: Callable[[Any], bool], array: Any) -> bool:
 
 def _power(node: LiveNode) -> Callable[[Any], bool] | None:
     """What a power needs, by its exponent; None: it takes all numbers."""
-    for field in node.saved_fields():
-        if field.name == "exponent" and isinstance(field.value, int | float):
-            whole_number = float(field.value).is_integer()
-            if field.value < 1:
-                return _nonzero if whole_number else _positive
-            return None if whole_number else _not_negative
-    return None
+    exponent = node.saved_number("exponent")
+    if exponent is None:
+        return None
+    whole_number = float(exponent).is_integer()
+    if exponent < 1:
+        return _nonzero if whole_number else _positive
+    return None if whole_number else _not_negative
 
 
 def _counted(node: LiveNode, name: str, own: bool, array: Any) -> Odd:

@@ -253,12 +253,13 @@ class Recorder:
         since, live, ref = self._since, self._living, weakref.ref
         older = [edge[0] for edge in task.root_edges if edge[0].seq < since]
         sinks, keys = [], []
-        for node in filter(_is_leaf, task.counts):
-            sinks.append(node)
-            keys.append(id(ref(node.variable)))
-            # Of a leaf, an older graph may hold the node that this one ends in.
-            if node.seq < since and node.seq not in live:
-                older.append(node)
+        for node in task.counts:  # no filter by attribute: it would take three times as long
+            if node.leaf:
+                sinks.append(node)
+                keys.append(id(ref(node.variable)))
+                # Of a leaf, an older graph may hold the node that this one ends in.
+                if node.seq < since and node.seq not in live:
+                    older.append(node)
         # What a small backward would feel most: looking through the variables of all frames.
         code = None if task.call_site is None else task.call_site[0]
         alike = keys == self.labels.known[0] and code is self._called_in
