@@ -45,6 +45,8 @@ class DeviceType(enum.IntEnum):
     MTIA = 19
     PrivateUse1 = 20
 
+    __str__ = enum.Enum.__str__
+
 
 default: device | None = None
 """Where new tensors are made when nobody says: set by `set_default_device`; None is the CPU."""

@@ -8,7 +8,8 @@ prehook of their own.
 from __future__ import annotations
 
 from collections import OrderedDict
-from threading import get_ident
+from collections.abc import Callable
+from threading import Lock, get_ident
 from time import perf_counter_ns
 from typing import Any
 
@@ -24,6 +25,7 @@ from ag_visual.bridge.arrays import UNRECORDED, Figures, figure, figures
 from ag_visual.bridge.node import TorchNode, leads
 from ag_visual.bridge.node_hooks import OwnHook
 from ag_visual.bridge.saved import KEY
+from ag_visual.bridge.threads import devices_compute
 from ag_visual.events import instrument
 
 
@@ -32,6 +34,8 @@ class Arrivals:
 
     def __init__(self) -> None:
         self._hooks: OrderedDict[str, Any] = OrderedDict([(KEY, _arrived)])
+        self._lock = Lock()
+        self._begun: list[Any] = []  # backwards that are not over
         # torch takes the hooks of an output from a tensor that has them.
         with DisableTorchFunction():
             self.carrier = torch.empty(0)
@@ -49,6 +53,53 @@ class Arrivals:
         elif node.hook is not self.carrier:
             node.hook = self.carrier
             function._register_hook_dict(self.carrier)
+
+    def begin(self, task: Any) -> None:
+        """A backward is about to begin; the only one is asked about in the shortest way."""
+        with self._lock:
+            self._begun.append(task)
+            self._choose()
+
+    def end(self, task: Any) -> None:
+        """It is over."""
+        with self._lock:
+            if task in self._begun:
+                self._begun.remove(task)
+                self._choose()
+
+    def _choose(self) -> None:
+        if self._hooks:
+            alone = self._begun[0] if len(self._begun) == 1 else None
+            self._hooks[KEY] = _arrived if alone is None else _arrives_in(alone)
+
+
+def _arrives_in(task: Any) -> Callable[[Any], Any]:
+    """`_arrived` where no other backward is under way: of small gradients it notes the numbers."""
+    nodes, put, log, thread = task.nodes, task.put, task.log, task.modeless
+    if task.unrun:
+        nodes = {function: node for function, node in nodes.items() if node not in task.unrun}
+    node_of = nodes.get
+    several = devices_compute()  # whether other threads than that may run its nodes
+
+    def _arrived_alone(gradient: Any) -> Any:
+        entered = perf_counter_ns()
+        node = node_of(_current_autograd_node())
+        if (
+            node is not None
+            and (dtype := node.listed) is not None
+            and type(gradient) is Tensor
+            and instrument.gate is None
+            and instrument.sink is log
+            and not (several and get_ident() != thread)
+        ):
+            try:
+                put((node, entered, thread, gradient.tolist(), dtype, entered))
+                return None
+            except RuntimeError:  # of a level of torch.func: without memory of its own
+                pass
+        return _arrived(gradient)
+
+    return _arrived_alone
 
 
 def take_out(node: TorchNode) -> None:

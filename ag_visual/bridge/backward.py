@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from operator import attrgetter, itemgetter
 from threading import Lock, get_ident
 from time import perf_counter_ns
@@ -59,33 +59,53 @@ class Unrecorded:
 
 
 class Backward:
-    """One backward under way. functions: torch's own node of each that it may run.
+    """One backward under way. nodes: those that it may run, by torch's own.
 
     While it runs it only notes what arrived where and when; records are made of that by who takes
     them (`emit_runs`).
     """
 
     __slots__ = (
-        *("__weakref__", "_ended", "_failing", "_lock", "_open", "_ordered", "_emitted"),
+        *(
+            "__weakref__",
+            "_ended",
+            "_failing",
+            "_functions",
+            "_lock",
+            "_open",
+            "_ordered",
+            "_emitted",
+        ),
         *(
             "call_site",
             "create_graph",
             "error",
             "failed",
-            "functions",
             "given",
             "id",
             "leaves",
             "log",
             "over",
         ),
-        *("modeless", "needed", "parent", "put", "retain", "runs", "root_edges", "thread", "total"),
+        *(
+            "modeless",
+            "needed",
+            "nodes",
+            "parent",
+            "put",
+            "retain",
+            "runs",
+            "root_edges",
+            "thread",
+            "total",
+            "unrun",
+        ),
     )
 
     def __init__(
         self,
         roots: Sequence[TorchNode],
-        functions: dict[TorchNode, Any],
+        nodes: dict[Any, TorchNode],
         *,
         call_site: CallSite,
         retain: bool,
@@ -97,10 +117,11 @@ class Backward:
         """part: the gradients of certain inputs alone are wanted."""
         self.id = next(live.tasks)
         self.thread = get_ident()
-        self.total = len(functions)
+        self.total = len(nodes)
         self.parent = parent
         self.root_edges = [(node, 0) for node in roots]
-        self.functions = functions
+        self.nodes = nodes
+        self._functions: dict[TorchNode, Any] | None = None
         self.call_site = call_site
         self.retain = retain
         self.create_graph = create_graph
@@ -108,6 +129,7 @@ class Backward:
         self.over = False
         self.error = ""
         self.needed: tuple[()] | None = () if part else None
+        self.unrun: set[TorchNode] = set()  # those that torch does not run
         self.modeless = 0  # a thread in which no function mode is on while it runs
         self.leaves: list[Any] = []  # the figures of leaves
         self.given: Any = (
@@ -133,9 +155,17 @@ class Backward:
         return [node.result() for node, _ in self.root_edges]
 
     @property
-    def counts(self) -> dict[TorchNode, Any]:
+    def counts(self) -> Collection[TorchNode]:
         """All nodes that it may reach."""
-        return self.functions
+        return self.nodes.values()
+
+    @property
+    def functions(self) -> dict[TorchNode, Any]:
+        """torch's own node of each."""
+        found = self._functions
+        if found is None:
+            found = self._functions = dict(zip(self.nodes.values(), self.nodes, strict=True))
+        return found
 
     @property
     def order(self) -> int:
@@ -150,16 +180,19 @@ class Backward:
 
     def hook(self, arrivals: Arrivals, captured: Sequence[TorchNode]) -> None:
         """Be called before each node. captured: those whose gradients are asked for (inputs=)."""
-        unrun = self._unrun(captured) if captured else ()
+        unrun = self.unrun = self._unrun(captured) if captured else set()
         carrier, put = arrivals.carrier, arrivals.put
-        for node, function in self.functions.items():
-            if node not in unrun:
-                node.task = self
-                if node.simple and node.hook is None:
-                    node.hook = carrier
-                    function._register_hook_dict(carrier)
-                else:
-                    put(node, function)
+        for function, node in self.nodes.items():
+            if unrun and node in unrun:
+                continue
+            node.task = self
+            if node.hook is carrier:
+                continue
+            if node.simple:
+                node.hook = carrier
+                function._register_hook_dict(carrier)
+            else:
+                put(node, function)
 
     def _unrun(self, captured: Sequence[TorchNode]) -> set[TorchNode]:
         """Those of which torch takes what arrives, and runs them not: they lead to no other one."""
@@ -168,7 +201,7 @@ class Backward:
         before = -1
         while len(leads) > before:  # twice, but where threads have numbered nodes side by side
             before = len(leads)
-            for node in sorted(self.functions, key=attrgetter("seq")):
+            for node in sorted(self.counts, key=attrgetter("seq")):
                 if any(below in asked or below in leads for below, _ in node.next_functions):
                     leads.add(node)
         return asked - leads
@@ -180,7 +213,7 @@ class Backward:
         """
         parent = self.parent
         around = {} if parent is None else parent.functions
-        for node in self.functions:
+        for node in self.counts:
             if freed is not None and not node.leaf:
                 node.freed = freed
             if node.task is self:
@@ -224,11 +257,11 @@ class Backward:
         self.over = True
         call_site = None if self.retain else self.call_site or NOWHERE
         if call_site is not None and not whole:
-            for node, function in self.functions.items():
+            for function, node in self.nodes.items():
                 if node.saved and not read_saved(function):
                     node.freed = call_site
         self.unhook(call_site if whole else None)
-        self.functions = {}
+        self.nodes, self._functions = {}, None
         self.root_edges = []
 
     def _came_to_its_end(self, node: TorchNode) -> bool:

@@ -8,6 +8,7 @@ import os
 import sys
 import threading
 import weakref
+from itertools import repeat, starmap
 from time import perf_counter_ns
 from typing import Any, Final
 
@@ -21,7 +22,7 @@ from ag_visual.bridge.aside import Aside
 from ag_visual.bridge.backward import Backward, Unrecorded
 from ag_visual.bridge.explain import Origins, explain
 from ag_visual.bridge.forward import MOST_LINES, Arriving, Forward, Numbered
-from ag_visual.bridge.node import Birth, TorchNode
+from ag_visual.bridge.node import FIRST_RANK, RESULT, Birth, TorchNode, beginning
 from ag_visual.bridge.node_hooks import NodeHooks
 from ag_visual.bridge.releases import packing_now
 from ag_visual.bridge.saved import KEY, Trusted
@@ -262,24 +263,23 @@ class Watcher:
             later, mode.pending = mode.pending, []
             pending += later
         roots: list[Root] = []
-        for note in self._noted():
-            if note[RESULT] is not None:
-                pending.append(note[RESULT])
+        pending += filter(None, map(_result, self._noted()))
         for ref in pending:
             tensor = ref()
-            function = None if tensor is None else forward._node_of(tensor)
-            if function is not None:
-                roots.append((function, ref))
+            if tensor is not None:
+                function = forward._node_of(tensor)
+                if function is not None:
+                    roots.append((function, ref))
         return roots
 
     def _noted(self) -> list[Birth]:
         """What was noted by number since the last time; from now on nodes are found by it."""
         mode = self._mode
-        notes = [mode.notes.popleft() for _ in range(len(mode.notes))]
+        notes = list(starmap(mode.notes.popleft, repeat((), len(mode.notes))))
         if type(mode) is Numbered:
             if len(self._births) > (MOST_BORN if self.events else MOST_LINES):
                 self._births = {}
-            self._births.update(zip(map(_number, notes), notes, strict=True))
+            self._births.update({note[FIRST_RANK]: note for note in notes})
         return notes
 
     def several(self) -> None:
@@ -298,8 +298,8 @@ class Watcher:
             known = self._births.get(function._sequence_nr())
         return known
 
-    def _find(self, roots: Any, others: Any = ()) -> dict[TorchNode, Any]:
-        """Know all nodes below `roots`, and below others; torch's own of those below `roots`."""
+    def _find(self, roots: Any, others: Any = ()) -> dict[Any, TorchNode]:
+        """Know all nodes below `roots`, and below others; those below `roots`, by torch's own."""
         with self._lock:
             given = roots, others, threading.get_ident(), self._numbers, self._births
             if torch._C._len_torch_dispatch_stack():
@@ -435,6 +435,8 @@ class Watcher:
             if type(task) is Backward and run is self._run:
                 quiet = not torch._C._is_torch_function_mode_enabled()
                 task.modeless = task.thread if quiet else 0
+                if task.log is not None:
+                    self._arrivals.begin(task)
             result = run(outputs, *args, **kwargs)
             error_name = ""
             return result
@@ -474,9 +476,9 @@ class Watcher:
 
     def _computes(self, task: Backward | Unrecorded, args: Any) -> bool:
         """Whether Python code that calls torch may run in a backward, as far as is known."""
-        if args[2] or self.hooks or type(task) is Unrecorded:
+        if args[2] or self.hooks or isinstance(task, Unrecorded):
             return True
-        return any(node.computes for node in task.functions)
+        return any(map(_node_computes, task.counts))
 
     def _in_mode(self, outputs: Any, *args: Any, **kwargs: Any) -> Any:
         """Run it where lines of what hooks, custom Functions and checkpoints compute are seen."""
@@ -497,10 +499,10 @@ class Watcher:
 
     def _task(self, roots: list[Root], args: Any, call_site: CallSite) -> Backward:
         with self._lock:
-            functions = self._find(roots, self._pending())
+            nodes = self._find(roots, self._pending())
         return Backward(
             [function.metadata[KEY] for function, _ in roots],
-            functions,
+            nodes,
             call_site=call_site,
             retain=bool(args[1]),
             create_graph=bool(args[2]),
@@ -519,11 +521,11 @@ class Watcher:
         silent = problems.silent_writes(task, written) if written else []
         self._thread.task = task  # from here on its end is emitted
         if self.events and instrument.begin is not None:
-            TorchNode.beginning = task.functions
+            beginning.append(task)
             try:
                 instrument.begin(task)
             finally:
-                TorchNode.beginning = {}
+                beginning.remove(task)
         if self.events and (instrument.sink is not None or instrument.gate is not None):
             self._emit_begin(task)
             task.hook(self._arrivals, _nodes_of(asked, task))
@@ -541,6 +543,7 @@ class Watcher:
 
     def _end(self, task: Backward, error: str, args: Any) -> None:
         inputs = args[3] if len(args) > 3 else ()
+        self._arrivals.end(task)
         task.end(error, whole=not error and not inputs)
         sink = instrument.sink
         if sink is not None and self.events:
@@ -571,14 +574,13 @@ def _nodes_of(asked: Any, task: Backward) -> list[TorchNode]:
     leaves = {id(each) for each in asked}
     return [
         node
-        for node, function in task.functions.items()
+        for function, node in task.nodes.items()
         if function in made or (node.leaf and id(node.variable) in leaves)
     ]
 
 
-_number: Final = operator.itemgetter(4)
-RESULT: Final = 8
-"""Where in a `Birth` the first sequence number is, and the result."""
+_result: Final = operator.itemgetter(RESULT)
+_node_computes: Final = operator.attrgetter("computes")
 
 MOST_BORN: Final = 256
 """Births that are kept after nodes were found by them, for those that no living result leads to."""

@@ -11,7 +11,6 @@ import threading
 import weakref
 from collections import deque
 from collections.abc import Callable, Sequence
-from time import perf_counter_ns
 from types import CodeType
 from typing import Any, ClassVar, Final
 
@@ -40,6 +39,7 @@ from ag_visual.bridge.saved import (
     Last,
     Saved,
     Trusted,
+    kind_of,
     kinds,
     learned_name,
     packed,
@@ -50,7 +50,6 @@ from ag_visual.bridge.saved import (
 from ag_visual.events.live import FIRST, SavedField
 from ag_visual.events.log import BREAK, EventLog, HookField, Saved as SavedColumns
 from ag_visual.events.memory import CallSite
-from ag_visual.events.node_record import sequence
 
 FREED: Final = "ag_visual freed"
 """Of a node's metadata: where the backward was called that freed it, while nothing is recorded."""
@@ -59,6 +58,12 @@ Birth = tuple[CodeType | None, int, int, int, int, int, Any, Any, "weakref.ref[A
 """Code and lasti of the line, when (perf_counter_ns), the thread, the first sequence number that
 its operation may have given to a node; `Trusted.number` where no hook packed what it saved, else 0;
 shape and torch's dtype of its result, None if unknown; the result, where it is to be looked at."""
+
+CODE: Final = 0
+FIRST_RANK: Final = 4
+SHAPE: Final = 6
+RESULT: Final = 8
+"""Where in a `Birth` some of that is; `saved.UNPACKED` is another one."""
 
 HOOKS: Final = "ag_visual hooks"
 """Of a node's metadata: hooks that were added to its tensors."""
@@ -73,67 +78,65 @@ Hooked = tuple[HookField, Callable[[], Any]]
 """A hook, and a weak reference to the dictionary that has it until it is removed."""
 
 
+beginning: Final[list[Any]] = []
+"""The backwards that are about to begin, of which readers are told. (No attribute of the class: to
+set one makes the interpreter forget how it finds the others.)"""
+
+
 class TorchNode:
     """A node of torch's graph: `events.live.LiveNode`."""
 
     __slots__ = (
-        *("__weakref__", "_name", "_tensor", "_variable", "above", "call_site"),
-        *("computes", "breaks", "freed", "hook", "hooks", "kind", "leaf", "listed", "made"),
-        "next_functions",
-        *("outputs", "saved", "seq", "simple", "storage", "task", "thread", "unpacked"),
+        *("__weakref__", "_code", "_lasti", "_name", "_tensor", "_variable", "above", "breaks"),
+        *("computes", "freed", "hook", "hooks", "kind", "leaf", "listed", "made"),
+        *("next_functions", "outputs", "saved", "seq", "simple", "storage", "task", "thread"),
+        "unpacked",
     )
-    beginning: ClassVar[dict[TorchNode, Any]] = {}
-    """torch's own nodes of the backward that is about to begin, which readers are given."""
+    next_functions: tuple[tuple[TorchNode | None, int], ...]
 
     unwired: ClassVar[deque[TorchNode]] = deque()
     """Nodes that those below them do not know of yet (`wire_back`)."""
     _wiring: ClassVar[threading.RLock] = threading.RLock()
 
-    def __init__(self, function: Any, metadata: Any, birth: Birth, thread: int, last: Last) -> None:
+    def know(self, function: Any, seq: int, metadata: Any, birth: Birth, last: Last) -> None:
+        """Take down what a node is and has, of which much is lost with its backward.
+
+        Its edges are another's task. (No constructor: that costs as much as half of this.)
+        """
         of = type(function)
-        kind: Kind = kinds[of]
-        code, lasti, made, its_thread, _, unpacked, shape, dtype, _ = birth
-        self.seq = next(sequence)
+        kind: Kind = kind_of(of) or kinds[of]
+        self.seq = seq
         self.kind = of
+        self._code, self._lasti, self.made, self.thread, _, unpacked, shape, dtype, _ = birth
+        self.unpacked = unpacked
+        self.saved: Sequence[Saved] = ()
+        self.leaf = kind.leaf
+        self.computes = kind.custom  # whether it runs Python code of the user's
         # The backward that is about to run it; what this package has put into torch's node.
         self.task: Any = None
         self.hook: Any = None
         self.above: weakref.ref[TorchNode] | list[weakref.ref[TorchNode]] | None = None
         self._tensor: weakref.ref[Any] | None = None  # a tensor that it made
-        self._variable: weakref.ref[Any] | None = None
-        self.next_functions: tuple[tuple[TorchNode | None, int], ...] = ()
-        self.saved: Sequence[Saved] = ()
-        self.leaf = kind.leaf
-        self.computes = kind.custom  # whether it runs Python code of the user's
-        self.simple = False  # whether it is one of C++ with one output, and no leaf
-        self.listed: Any = None  # torch's dtype of its output, if that is `simple` and small
         self.freed: CallSite = None
         self.hooks: list[Hooked] | None = None
         self.breaks: tuple[str, list[Any]] | None = None
-        self._name = kind.name or learned_name(kind, function)
-        # What nodes of one class mostly share is one object: a graph of small ops is mostly this.
-        site = kind.site
-        if site[0] is not code or site[1] != lasti:
-            kind.site = site = code, lasti
-        self.call_site: CallSite = None if code is None else site  # type: ignore[assignment]
-        self.made = made or perf_counter_ns()
-        self.unpacked = unpacked
-        self.thread = its_thread or thread
+        if kind.name is None:
+            self._name = learned_name(kind, function)
         if metadata and (len(metadata) > 1 or KEY not in metadata):
             self.freed, self.hooks = metadata.get(FREED), metadata.get(HOOKS)
             self.breaks = metadata.get(BREAKS)
+        # Whether it is one of C++ with one output and no leaf; torch's dtype of that, if small.
         if shape is not None and kind.single:
-            outputs = kind.outputs
-            named = dtypes[dtype]
-            if outputs[0][0] != shape or outputs[0][1] is not named:
-                kind.outputs = outputs = ((shape, named),)
-                kind.listed = listed_as(shape, dtype)
-            self.outputs: Any = outputs
-            self.simple = True
-            self.listed = kind.listed
+            if shape != kind.shape or dtype is not kind.dtype:
+                kind.shape, kind.dtype = shape, dtype
+                kind.outputs, kind.listed = ((shape, dtypes[dtype]),), listed_as(shape, dtype)
+            # What nodes of one class mostly share is one object: a graph of small ops is this.
+            self.outputs: Any = kind.outputs
+            self.simple, self.listed = True, kind.listed
         elif kind.leaf:
+            self.simple, self.listed = False, None
             variable = function.variable
-            self._variable = weakref.ref(variable)
+            self._variable: weakref.ref[Any] = weakref.ref(variable)
             self.outputs = ((shape_of(variable), dtypes[variable.dtype]),)
             memory = memory_of(variable)  # the variable may be gone when its record is made
             self.storage = 0 if memory is None else memory.number
@@ -141,19 +144,18 @@ class TorchNode:
         else:
             metas = function._input_metadata
             found = list(map(_outline, metas))
-            if len(found) == 1 and not kind.custom:
-                self.simple = True
+            self.simple, self.listed = len(found) == 1 and not kind.custom, None
+            if self.simple:
                 self.listed = listed_as(found[0][0], metas[0].dtype)
                 kind.single = kind.single or shape is not None
             self.outputs = tuple(found) or (((), dtypes[torch.float32]),)
         if kind.tensors:
-            trusted = unpacked == Trusted.number
-            saved = (
-                read_unpacked(function, kind, last) if trusted else read_saved(function, unpacked)
-            )
-            self.saved = saved
-            if saved and saved[0].kind == "packed":
-                self.computes = True
+            if unpacked == Trusted.number:
+                self.saved = read_unpacked(function, kind, last)
+            else:
+                self.saved = read_saved(function, unpacked)
+                if self.saved and self.saved[0].kind == "packed":
+                    self.computes = True
 
     def __repr__(self) -> str:
         return f"<{self.name()} {self.seq} of torch>"
@@ -163,7 +165,12 @@ class TorchNode:
     @property
     def variable(self) -> Any:
         """A leaf's tensor."""
-        return None if self._variable is None else self._variable()
+        return self._variable() if self.leaf else None
+
+    @property
+    def call_site(self) -> CallSite:
+        """Where in the user's code it was made."""
+        return None if self._code is None else (self._code, self._lasti)
 
     @property
     def output_meta(self) -> list[tuple[tuple[int, ...], str]]:
@@ -172,7 +179,9 @@ class TorchNode:
 
     def name(self) -> str:
         """The operation as torch names it."""
-        return "torch::autograd::AccumulateGrad" if self.leaf else self._name
+        if self.leaf:
+            return "torch::autograd::AccumulateGrad"
+        return kinds[self.kind].name or self._name
 
     def saved_fields(self) -> list[SavedField]:
         """Everything that it saved, without values; of a node that no tensor leads to, as then."""
@@ -334,7 +343,6 @@ class TorchNode:
         if self.unwired:
             self.wire_back()
         if self.leaf:
-            assert self._variable is not None
             (meta,) = self.outputs
             log.keep(weakref.ref(self))
             log.leaf((self.made, self.thread, self.seq, *meta, self.storage, self._variable))
@@ -349,9 +357,8 @@ class TorchNode:
                 numbers += (each.memory.number, each.version)
         saved: SavedColumns = names, facts, numbers
         edges = [(-1 if below is None else below.seq, at) for below, at in self.next_functions]
-        code, lasti = self.call_site or (None, 0)
-        when = {"made": self.made, "thread": self.thread}
-        log.node(self, self.kind, code, lasti, self.outputs, edges, saved, **when)
+        how = self.kind, self._code, self._lasti
+        log.node(self, *how, self.outputs, edges, saved, made=self.made, thread=self.thread)
         if self.breaks is not None:
             op, breaks = self.breaks
             for at, kind, place, maker, leaf in breaks:
@@ -432,14 +439,11 @@ class TorchNode:
         return None
 
     def _direct(self) -> Any:
-        function = TorchNode.beginning.get(self)
-        if function is not None:
-            return function
-        task = self.task
-        if task is not None:
-            function = task.functions.get(self)
-            if function is not None:
-                return function
+        for task in (*beginning, self.task):
+            if task is not None:
+                function = task.functions.get(self)
+                if function is not None:
+                    return function
         tensor = None if self._tensor is None else self._tensor()
         if tensor is None:
             return None

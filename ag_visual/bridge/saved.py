@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 import re
 import weakref
-from types import CodeType
+from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 import torch
@@ -25,12 +25,13 @@ class Kind:
 
     name: how its nodes call themselves, None where one has to ask each. single: whether they have
     one output where their operation returns one tensor. tensors, values: what they may have saved,
-    (name, raw attribute, attribute) and (name, attribute). custom: written in Python. site,
-    outputs, listed: those of the last node that was looked at.
+    (name, raw attribute, attribute) and (name, attribute). custom: written in Python. shape,
+    dtype, outputs, listed: of the last node that was looked at.
     """
 
     __slots__ = (
-        *("custom", "leaf", "listed", "name", "outputs", "single", "site", "tensors", "values"),
+        *("custom", "dtype", "leaf", "listed", "name", "outputs", "shape", "single", "tensors"),
+        "values",
     )
 
     def __init__(
@@ -48,8 +49,9 @@ class Kind:
         self.tensors = tensors
         self.values = values
         self.custom = custom
-        self.site: tuple[CodeType | None, int] = (None, 0)
-        self.outputs: tuple[tuple[Any, Any], ...] = (((), None),)
+        self.shape: Any = None
+        self.dtype: torch.dtype | None = None
+        self.outputs: Any = None
         self.listed: torch.dtype | None = None
 
 
@@ -73,6 +75,7 @@ class _Kinds(dict[type, Kind]):
 
 
 kinds = _Kinds()
+kind_of: Final = kinds.get  # sooner, of one that is known
 
 
 def learned_name(kind: Kind, function: Any) -> str:
@@ -226,8 +229,10 @@ class Trusted:
 
 
 class Last:
-    """A tensor that was read last, what it is and as what nodes have saved it, by name: weights and
-    constants are saved by many nodes. It is held here, as long as nodes are being found.
+    """The tensor that was read last, and what is known of it: weights and constants are saved by
+    many nodes. It is held here, as long as nodes are being found.
+
+    saved: as what nodes have saved it, by name.
     """
 
     __slots__ = ("facts", "maker", "saved", "value")
@@ -236,33 +241,39 @@ class Last:
         self.value: Any = None
         self.facts: Any = None
         self.maker: Any = None
-        self.saved: dict[str, Saved] = {}
+        self.saved: dict[str, tuple[Saved]] = {}
+
+    def read(self, value: Any) -> None:
+        """Another one."""
+        self.value = None
+        shape = value.shape if type(value) is Tensor else shape_of(value)
+        self.facts = shape, dtypes[value.dtype], memory_of(value), value._version
+        self.maker = value.grad_fn
+        self.saved = {}
+        self.value = value
+
+    def saved_as(self, name: str, function: Any) -> tuple[Saved]:
+        """What a node has saved it as."""
+        which = None if TELLS else kept(self.value)
+        own = self.maker is function
+        found = (_new(Saved, (name, "tensor", *self.facts, own, self.facts[3], which)),)
+        if not own:
+            self.saved[name] = found
+        return found
 
 
-def read_unpacked(function: Any, kind: Kind, last: Last) -> list[Saved]:
+def read_unpacked(function: Any, kind: Kind, last: Last) -> Sequence[Saved]:
     """The same of a node of which nothing was packed by a hook: in half the time."""
-    found: list[Saved] = []
+    found: tuple[Saved, ...] = ()
     try:
         for name, _, attribute in kind.tensors:
             value = getattr(function, attribute)
-            if value is None:
-                continue
-            if value is not last.value:
-                last.value = None
-                shape = value.shape if type(value) is Tensor else shape_of(value)
-                last.facts = shape, dtypes[value.dtype], memory_of(value), value._version
-                last.maker = value.grad_fn
-                last.saved = {}
-                last.value = value
-            own = last.maker is function
-            each = None if own else last.saved.get(name)
-            if each is None:
-                now = last.facts[3]
-                which = None if TELLS else kept(value)
-                each = _new(Saved, (name, "tensor", *last.facts, own, now, which))
-                if not own:
-                    last.saved[name] = each
-            found.append(each)
+            if value is not None:
+                if value is not last.value:
+                    last.read(value)
+                saved = last.saved
+                alone = saved[name] if name in saved else last.saved_as(name, function)
+                found = found + alone if found else alone
     except (RuntimeError, AttributeError):  # written, given back, without versions; several
         return read_saved(function, Trusted.number)
     return found

@@ -49,10 +49,9 @@ def parser() -> argparse.ArgumentParser:
     tour.add_argument(
         "--no-browser", action="store_true", help="print the address instead of opening a browser"
     )
-    run = commands.add_parser(
+    commands.add_parser(
         "run", help="run a script in which `import torch` gives ag_visual", add_help=False
     )
-    run.add_argument("words", nargs=argparse.REMAINDER, metavar="script.py [arguments]")
     profile.add_command(commands)
     return top
 
@@ -60,7 +59,10 @@ def parser() -> argparse.ArgumentParser:
 def main(words: list[str] | None = None) -> int:
     """Run one command; its exit code."""
     known = parser()
-    arguments = known.parse_args(words)
+    given = sys.argv[1:] if words is None else words
+    # argparse would take a first word with a dash for an option of its own.
+    at = 1 if given[:1] == ["run"] else len(given)
+    arguments = known.parse_args(given[:at])
     if arguments.version:
         from ag_visual import __version__
 
@@ -73,7 +75,7 @@ def main(words: list[str] | None = None) -> int:
         if arguments.command == "run":
             from ag_visual.cli import script
 
-            return script.main(arguments.words)
+            return script.main(given[at:])
         if arguments.command == "profile":
             return profile.main(arguments)
         from ag_visual.cli import tour

@@ -29,7 +29,8 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         description="Run a script in which `import torch` gives ag_visual, print what took its "
         "time, and write it as a page. Options stand before the script; what stands behind it is "
         "the script's. The exit status is the script's.",
-        usage="ag-visual profile [options] script.py [arguments]",
+        usage="ag-visual profile [options] script.py [arguments]\n"
+        "       ag-visual profile [options] -M module [arguments]",
         allow_abbrev=False,
     )
     report.add_options(found)
@@ -41,16 +42,24 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         help=f"what to write: {endings} (default: SCRIPT.profile.html in this folder)",
     )
     found.add_argument("--no-output", action="store_true", help="the table alone, no file")
+    found.add_argument(
+        "-M",
+        "--as-module",
+        action="store_true",
+        help="script.py is the name of a module, as behind `python -m`",
+    )
     found.add_argument("script", metavar="script.py")
-    found.add_argument("arguments", nargs=argparse.REMAINDER, help="the script's own")
+    rest = found.add_argument("arguments", nargs=argparse.REMAINDER, help="the script's own")
+    rest.required = False  # what is missing is the script
 
 
 def main(options: argparse.Namespace) -> int:
     """Run the script and report on it; the exit code is the script's, 1 where the file fails."""
     path = Path(options.script)
-    if wrong := script.problem(path):
-        raise CommandError(wrong)
-    output = None if options.no_output else options.output or f"{path.stem}.profile.html"
+    if not options.as_module and (wrong := script.problem(path)):
+        raise CommandError(wrong.replace("-m runs", "-M runs"))
+    name = options.script if options.as_module else path.stem
+    output = None if options.no_output else options.output or f"{name}.profile.html"
     # Before the run: nobody wants to hear it after an hour.
     if output and (wrong := report.unwritable(output)):
         raise CommandError(wrong)
@@ -64,7 +73,8 @@ def main(options: argparse.Namespace) -> int:
     status, left = 0, None
     with _progress(path.name), found:
         try:
-            status = script.run(path, [options.script, *options.arguments])
+            words = [options.script, *options.arguments]
+            status = script.run_module(words) if options.as_module else script.run(path, words)
         except SystemExit as error:
             left = error
     written = _reported(found, options, output, path.name)

@@ -26,7 +26,7 @@ from ag_visual.devices import device as Device
 from ag_visual.events import instrument
 from ag_visual.events.live import FIRST, SavedField
 from ag_visual.events.log import EventLog, HookField
-from ag_visual.events.node_record import sequence
+from ag_visual.events.node_record import Told, sequence
 from ag_visual.sizes import Size
 
 Target = tuple["Node", int, tuple[int, ...] | None, Any]
@@ -63,7 +63,7 @@ LAST = 2**64 - 1
 """torch's sequence number of AccumulateGrad: runs as soon as it is ready."""
 
 
-class Node:
+class Node(Told):
     """One operation in the backward graph (torch's `grad_fn`)."""
 
     next: tuple[Edge, ...]

@@ -11,6 +11,7 @@ from numpy import vdot
 
 from ag_visual.arrays.coo import Coo
 from ag_visual.events.live import gradient_array
+from ag_visual.events.log import SMALLEST, TINY
 
 
 def norm2(value: Any) -> float:
@@ -26,7 +27,7 @@ def norm2(value: Any) -> float:
 
 
 def squares(g: Any) -> float:
-    """Sum of squares of a NumPy gradient; infinite or NaN only if an element is."""
+    """Sum of squares of a NumPy gradient; infinite or NaN only if an element is, 0 if all are."""
     kind = g.dtype.kind
     if kind == "c":
         total = float(vdot(g, g).real)
@@ -35,10 +36,11 @@ def squares(g: Any) -> float:
             g = g.astype(numpy.float32)
         flat = g.ravel("K")  # as it lies in memory: of what is transposed, too, without a copy
         total = float(flat.dot(flat))
-    if total < INFINITY:
+    if TINY < total < INFINITY:
         return total
-    # Squares leave the range of a dtype long before its numbers do.
+    # Squares leave the range of a dtype long before its numbers do, at both ends.
     if not numpy.isfinite(g).all():
         return total
     wide = g.astype(numpy.complex128 if kind == "c" else numpy.float64)
-    return min(float(vdot(wide, wide).real), sys.float_info.max)
+    total = min(float(vdot(wide, wide).real), sys.float_info.max)
+    return total if total or not wide.any() else SMALLEST

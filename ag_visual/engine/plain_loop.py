@@ -28,7 +28,7 @@ from ag_visual.engine.stages import F32, F64, record
 from ag_visual.engine.task import GraphTask
 from ag_visual.events import instrument
 from ag_visual.events.clock import perf_counter_ns
-from ag_visual.events.log import SMALL, run_record
+from ag_visual.events.log import SMALL, TINY, run_record
 
 blank = object.__new__
 
@@ -150,7 +150,7 @@ def plain_loop(task: GraphTask, call_site: Any) -> None:
                 ended = perf_counter_ns()
                 flat = g.ravel("K")
                 total = float(flat.dot(flat))
-                if not total < INFINITY:
+                if not TINY < total < INFINITY:
                     total = squares(g)
                 numbers = run_record(node.seq, task.id, task.order, started, ended, 0)
                 sink.run((numbers, total, None))

@@ -17,7 +17,7 @@ from ag_visual.engine.norms import norm2, squares
 from ag_visual.engine.task import GraphTask
 from ag_visual.events import instrument
 from ag_visual.events.clock import perf_counter_ns
-from ag_visual.events.log import SMALL, run_record
+from ag_visual.events.log import SMALL, TINY, run_record
 
 F32, F64 = numpy.dtype(numpy.float32), numpy.dtype(numpy.float64)
 
@@ -118,7 +118,7 @@ def record(sink: Any, task: GraphTask, node: Any, g: Any, started: int) -> None:
         if dtype is F32 or dtype is F64:  # `squares`, where it is as simple as this
             flat = g.ravel("K")
             total = float(flat.dot(flat))
-        if not total < INFINITY:
+        if not TINY < total < INFINITY:
             total = squares(g)
     elif g is None:
         total = -1.0

@@ -53,6 +53,12 @@ SMALL: Final = 1024
 """Bytes up to which a gradient is copied in less time than its norm takes; others are in `run`
 as |g|^2."""
 
+TINY: Final = 1e-30
+"""|g|^2 below which float32 has lost some of it: its squares end long before its numbers."""
+
+SMALLEST: Final = 5e-324
+"""|g|^2 of what is not zero, but has squares that no float64 has."""
+
 
 Saved = tuple[list[tuple[str, bool]], list[Any], list[int]]
 """What a node saved: the name of each tensor and whether it is the node's own output; shape and
@@ -108,8 +114,9 @@ class EventLog:
     """Where events go, as lists that an observer copies the front of and then deletes.
 
     What waits in it is hardly seen by the garbage collector: bytes in place of tuples, fields of
-    runs, leaves and writes one after the other, and one weak reference to each node, which is there
-    (`keep`) before its record is. A reader may take those out early that are dead.
+    runs, leaves and writes one after the other. A node that built code made holds its record
+    (`Told`), which is told after that; of others there is a weak reference (`keep`) before their
+    record is. A reader may take those out early that are dead.
     """
 
     __slots__ = (

@@ -36,6 +36,13 @@ wide, packing it takes half the time of `q`, and a quarter of that of `<q`."""
 _number = struct.Struct(FORMAT).unpack_from
 
 
+class Told:
+    """What holds the record that built code has told a log of it, by which its life is known."""
+
+    __slots__ = ("_record",)
+    _record: bytes
+
+
 def row(first: Iterable[T], edges: Iterable[T], saved: Iterable[T]) -> tuple[T, ...]:
     """Numbers or facts in their order: values, or the texts that name them in built code."""
     return *first, *edges, *saved
@@ -49,6 +56,12 @@ def time_of(record: bytes) -> int:
 def thread_of(record: bytes) -> int:
     """The identifier of the thread that made the node."""
     return int(_number(record, 8 * THREAD)[0])
+
+
+def seqs_of(records: list[bytes]) -> tuple[int, ...]:
+    """The numbers of the nodes of some records, all of one layout."""
+    every = len(records[0]) // 8
+    return struct.unpack(f"{every * len(records)}{FORMAT}", b"".join(records))[SEQ::every]
 
 
 class Parts(NamedTuple):

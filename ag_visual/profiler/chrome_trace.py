@@ -7,32 +7,31 @@ stopped, a slice "[paused]" and, of each around it, "Paused" (us).
 from __future__ import annotations
 
 import gzip
+import itertools
 import json
 import os
 import platform
 import sys
 from collections.abc import Iterator
+from contextlib import ExitStack
 from typing import Any
 
 from ag_visual.events.spans import MODULE, NODE, STEP, USER
-from ag_visual.files import write as write_file
+from ag_visual.files import writing
 from ag_visual.profiler.columns import Columns
 from ag_visual.profiler.from_columns import stack_text
 from ag_visual.profiler.inputs import Inputs
 
 SCHEMA = 1
+_PIECE = 2000
+"""Events that are made, and written, at once: all of a long profile would take gigabytes."""
 
 
 def write(path: Any, columns: Columns, trace_id: str, metadata: dict[str, str]) -> None:
-    """Write the trace; packed where the path ends in .gz."""
-    text = json.dumps(trace(columns, trace_id, metadata, os.fspath(path))).encode()
-    write_file(path, gzip.compress(text) if os.fspath(path).endswith(".gz") else text)
-
-
-def trace(columns: Columns, trace_id: str, metadata: dict[str, str], name: str) -> dict[str, Any]:
-    """The trace as what JSON is made of. metadata: texts in JSON by key."""
+    """Write the trace; packed where the path ends in .gz. metadata: texts in JSON by key."""
+    name = os.fspath(path)
     base = columns.wall // 10**9 * 10**9
-    return {
+    head = {
         "schemaVersion": SCHEMA,
         "deviceProperties": [],
         "trace_id": trace_id,
@@ -40,9 +39,17 @@ def trace(columns: Columns, trace_id: str, metadata: dict[str, str], name: str) 
         "host_name": platform.node(),
         "displayTimeUnit": "ms",
         "baseTimeNanoseconds": base,
-        "traceEvents": list(_events(columns, columns.wall - base)),
-        "traceName": name,
     }
+    events = _events(columns, columns.wall - base)
+    with ExitStack() as opened:
+        file: Any = opened.enter_context(writing(path))
+        if name.endswith(".gz"):
+            file = opened.enter_context(gzip.GzipFile(fileobj=file, mode="wb"))
+        between = f'{json.dumps(head)[:-1]}, "traceEvents": ['
+        while piece := list(itertools.islice(events, _PIECE)):
+            file.write(f"{between}{json.dumps(piece)[1:-1]}".encode())
+            between = ", "
+        file.write(f'], "traceName": {json.dumps(name)}}}'.encode())
 
 
 def _events(columns: Columns, shift: int) -> Iterator[dict[str, Any]]:
@@ -52,7 +59,8 @@ def _events(columns: Columns, shift: int) -> Iterator[dict[str, Any]]:
     yield from _titles(columns, process, start)
     spans, sequence = columns.spans, columns.sequence.tolist()
     threads = [ident & 0x7FFFFFFF for ident, _ in columns.threads]
-    stacks = [stack_text(each) for each in columns.stacks]
+    stacks = [";\n".join(stack_text(each)) for each in columns.stacks]
+    described = [_arguments(each) for each in columns.inputs]
     paused = columns.paused.tolist()
     modules: dict[int, int] = {}  # row of a span -> that of the module it ran in
     paths: dict[int, str] = {}
@@ -88,7 +96,7 @@ def _events(columns: Columns, shift: int) -> Iterator[dict[str, Any]]:
         if kind in (USER, STEP):
             args |= {"Record function id": 0, "Ev Idx": at}
             if inputs >= 0 and columns.inputs[inputs].concrete:
-                args |= _arguments(columns.inputs[inputs])
+                args |= described[inputs]
             yield {"ph": "X", "cat": "user_annotation", **common, "args": args}
             continue
         if sequence[at] >= 0:
@@ -96,10 +104,10 @@ def _events(columns: Columns, shift: int) -> Iterator[dict[str, Any]]:
             args["Fwd thread id"] = int(spans["thread"][forward]) + 1 if forward >= 0 else 0
         args["Record function id"] = 0
         if inputs >= 0:
-            args |= _arguments(columns.inputs[inputs])
+            args |= described[inputs]
         args["Ev Idx"] = at
         if stack >= 0:
-            args["Call stack"] = ";\n".join(stacks[stack])
+            args["Call stack"] = stacks[stack]
         if module >= 0:
             args["Module Hierarchy"] = paths[module]
         yield {"ph": "X", "cat": "cpu_op", **common, "args": args}

@@ -123,7 +123,7 @@ class EventList(list[Any]):
     def table(
         self,
         sort_by: str | None = None,
-        row_limit: int = 100,
+        row_limit: int | None = 100,
         max_src_column_width: int | None = 75,
         max_name_column_width: int | None = 55,
         max_shapes_column_width: int | None = 80,
@@ -135,9 +135,9 @@ class EventList(list[Any]):
 
         sort_by: an attribute of events, the largest first: cpu_time, cpu_time_total,
         self_cpu_time_total, device_time_total, cpu_memory_usage, self_cpu_memory_usage, count ...
-        row_limit: at most so many rows, -1: all. max_..._column_width: longer texts are cut, None:
-        never. header: a line above. top_level_events_only: leave out what is inside of others.
-        time_unit: 's', 'ms' or 'us' for all times.
+        row_limit: at most so many rows, -1 or None: all. max_..._column_width: longer texts are
+        cut, None: never. header: a line above. top_level_events_only: leave out what is inside of
+        others. time_unit: 's', 'ms' or 'us' for all times.
         """
         return tables.table(
             self,
@@ -203,6 +203,7 @@ class EventList(list[Any]):
         if not self._tree_built:
             raise AssertionError("Expected tree to be built before calling key_averages")
         groups: dict[Any, FunctionEventAvg] = defaultdict(FunctionEventAvg)
+        calls = max(group_by_stack_n, 0)
         for each in self:
             groups[
                 (
@@ -210,7 +211,7 @@ class EventList(list[Any]):
                     each.is_user_annotation,
                     each.overload_name if group_by_overload_name else None,
                     str(each.input_shapes) if group_by_input_shapes else None,
-                    *(each.stack or ())[:group_by_stack_n],
+                    *(each.stack or ())[:calls],
                 )
             ].add(each)
         found = EventList(

@@ -28,6 +28,15 @@ _COLORS: Final = {
     STEP: "#4fc3a1",
     MODULE: "#d9a5c4",
 }
+_INK: Final = "#787878"
+"""Read on white and on black: a figure has no ground of its own, and a page may have either."""
+_GRID: Final = "rgba(128,128,128,0.25)"
+_CLEAR: Final = "rgba(0,0,0,0)"
+_NOTE: Final = {"color": "#1c1c1c"}
+"""The ink of what has a white ground."""
+_SHORTER: Final = ("autograd::engine::evaluate_function: ", "engine: ")
+_LONGEST: Final = 40
+"""Characters of a name beside a bar: what it takes of a narrow page is missing to the bars."""
 _NARROWEST: Final = 1000
 """What is narrower than one part in so many of a flame graph is left out, as the figure says."""
 _BARS: Final = 20
@@ -136,7 +145,7 @@ def _nested(columns: Columns, go: Any, flip: str | None) -> Any:
         ids=[str(at) for at in shown],
         labels=texts,
         # What does not fit into its box is not shown at all.
-        text=[text.replace("autograd::engine::evaluate_function: ", "engine: ") for text in texts],
+        text=[text.replace(*_SHORTER) for text in texts],
         textinfo="text",
         parents=[str(found.parents[at]) if at else "" for at in shown],
         values=[found.total[at] for at in shown],
@@ -153,8 +162,8 @@ def _nested(columns: Columns, go: Any, flip: str | None) -> Any:
     )
     left = len(found.total) - len(shown)
     less = f"; {left} narrower than 1/{_NARROWEST} left out" if left else ""
-    text = f"{_time(whole)} in {len(columns.spans):,} spans{less}. A click shows one alone."
-    figure = _framed(go.Figure(boxes), "Where the time goes", text)
+    text = f"{_time(whole)} in {len(columns.spans):,} spans{less}"
+    figure = _framed(go.Figure(boxes), "Where the time goes", text, "A click shows one alone")
     return figure.update_layout(uniformtext={"minsize": 9, "mode": "hide"})
 
 
@@ -195,11 +204,17 @@ def _ops(columns: Columns, go: Any) -> Any:
     )
     figure = go.Figure(bars)
     figure.update_xaxes(title="self time, ms", rangemode="tozero")
-    figure.update_yaxes(autorange="reversed", automargin=True)
+    figure.update_yaxes(
+        autorange="reversed",
+        automargin=True,
+        showgrid=False,
+        tickvals=bars.y,
+        ticktext=[html.escape(_cut(columns.names[at]), quote=False) for at in shown],
+    )
     others = sum(int(own[at]) for at in rest)
-    less = f"; {len(rest)} others {_share(others, whole)}" if rest else ""
-    text = f"Time in each and in nothing that it called, of {_time(whole)}{less}."
-    figure = _framed(figure, "What takes the time", text)
+    less = [f"{len(rest)} others take {_share(others, whole)}"] if rest else []
+    text = f"Time in each and in nothing that it called, of {_time(whole)}"
+    figure = _framed(figure, "What takes the time", text, *less)
     return figure.update_layout(height=160 + 24 * len(shown), margin={"r": 110})
 
 
@@ -234,6 +249,8 @@ def _memory(columns: Columns, go: Any) -> Any:
         text=f"<b>peak {_bytes(top.size)}</b><br>" + "<br>".join(by_op),
         align="left",
         bgcolor="rgba(255,255,255,0.85)",
+        font=_NOTE,
+        arrowcolor=_INK,
         bordercolor="#555555",
         yanchor="bottom",
         ay=-20,
@@ -244,9 +261,9 @@ def _memory(columns: Columns, go: Any) -> Any:
     )
     figure.update_layout(hovermode="x unified")
     changes = len(columns.memory)
-    less = f"; {len(rows):,} shown, the highest of each stretch" if len(rows) < changes else ""
-    text = f"Live bytes of tensors by what they are; {changes:,} changes{less}."
-    return _framed(figure, "What holds the memory", text)
+    less = f", {len(rows):,} shown, the highest of each stretch" if len(rows) < changes else ""
+    text = "Live bytes of tensors by what they are"
+    return _framed(figure, "What holds the memory", text, f"{changes:,} changes{less}")
 
 
 def _bytes(size: int) -> str:
@@ -267,16 +284,29 @@ def _highest(totals: Any) -> Any:
     return numpy.unique([0, *rows, count - 1])
 
 
-def _framed(figure: Any, title: str, text: str) -> Any:
+def _framed(figure: Any, title: str, *lines: str) -> Any:
+    below = "".join(f"<br><sup>{line}.</sup>" for line in lines)
+    figure.update_xaxes(gridcolor=_GRID, zerolinecolor=_GRID, linecolor=_GRID)
+    figure.update_yaxes(gridcolor=_GRID, zerolinecolor=_GRID, linecolor=_GRID)
     return figure.update_layout(
         template="plotly_white",
-        title={"text": f"{title}<br><sup>{text}</sup>"},
-        margin={"l": 20, "r": 20, "t": 70, "b": 20},
+        title={"text": f"{title}{below}", "font": {"color": _INK}},
+        font={"color": _INK},
+        paper_bgcolor=_CLEAR,
+        plot_bgcolor=_CLEAR,
+        modebar={"bgcolor": _CLEAR, "color": _INK, "activecolor": "#0b84d8"},
+        hoverlabel={"bgcolor": "#ffffff", "bordercolor": "#777777", "font": _NOTE},
+        margin={"l": 20, "r": 20, "t": 60 + 18 * len(lines), "b": 20},
     )
 
 
 def _name(columns: Columns, number: int) -> str:
     return columns.names[number] if number >= 0 else columns.threads[-1 - number][1]
+
+
+def _cut(name: str) -> str:
+    text = name.replace(*_SHORTER)
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
 
 
 def _time(ns: int) -> str:

@@ -228,23 +228,34 @@ def function_events(
     return events
 
 
+def _stacks(builder: EventBuilder) -> Any:
+    """Of each row of `kept` its stack. What runs in a backward has that of the op whose gradient it
+    computes.
+    """
+    kept, whole = builder.kept, builder.columns.spans
+    spans, parent = kept.spans, kept.parent
+    nodes = (spans["kind"] == EVALUATE) | (spans["kind"] == NODE)
+    within = builder.columns.within_backward[kept.rows]
+    made = spans["forward"]
+    of_forward = numpy.where(made >= 0, whole["stack"][numpy.maximum(made, 0)], -1)
+    found = numpy.where(nodes, of_forward, spans["stack"])
+    inherits = within & ~nodes & (parent >= 0)
+    inherits[inherits] = (nodes | within)[parent[inherits]]
+    for at in numpy.flatnonzero(inherits).tolist():  # what is around stands before
+        found[at] = found[parent[at]]
+    return found
+
+
 def _stacks_of_backward(builder: EventBuilder, events: list[FunctionEvent]) -> None:
-    """What runs in a backward has the stack of the op whose gradient it computes."""
-    spans = builder.columns.spans
-    if not (spans["stack"] >= 0).any():
+    if not (builder.columns.spans["stack"] >= 0).any():
         return
-    rows, within = builder.kept.rows, builder.columns.within_backward
-    around: dict[int, list[str]] = {}
-    for event, row in zip(events, rows.tolist(), strict=False):
-        forward = int(spans["forward"][row])
-        if spans["kind"][row] in (EVALUATE, NODE):
-            around[event.id] = builder.stack(int(spans["stack"][forward])) if forward >= 0 else []
-            event.stack = around[event.id]
-        elif within[row] and event.cpu_parent is not None:
-            event.stack = around[event.id] = around.get(event.cpu_parent.id, event.stack or [])
+    for event, stack in zip(events, _stacks(builder).tolist(), strict=False):
+        event.stack = builder.stack(stack)
 
 
-def key_averages(builder: EventBuilder, by_shapes: bool, **options: Any) -> EventList:
+def key_averages(
+    builder: EventBuilder, by_shapes: bool, calls: int = 0, **options: Any
+) -> EventList:
     """What `EventList.key_averages` gives for all events, computed on columns."""
     kept = builder.kept
     spans = kept.spans
@@ -257,6 +268,15 @@ def key_averages(builder: EventBuilder, by_shapes: bool, **options: Any) -> Even
         texts = [str(each.shapes) for each in builder.columns.inputs]
         _, shapes = numpy.unique([*texts, "[]"], return_inverse=True)
         parts.append(shapes[spans["inputs"]])
+    stacks = numpy.full(len(spans), -1)
+    if calls and len(builder.columns.stacks):
+        stacks = _stacks(builder)
+        number: dict[tuple[str, ...], int] = {}
+        alike = [
+            number.setdefault(tuple(builder.stack(at)[:calls]), len(number))
+            for at in range(-1, len(builder.columns.stacks))
+        ]
+        parts.append(numpy.array(alike)[stacks + 1])
     found = EventList(use_device=builder.device, **options)
     told = builder.unheld()
     if len(spans) == 0:
@@ -282,7 +302,7 @@ def key_averages(builder: EventBuilder, by_shapes: bool, **options: Any) -> Even
         average.add(event)
         for key, values in columns.items():
             setattr(average, key, values[at])
-        average.stack = []
+        average.stack = builder.stack(int(stacks[first[at]]))[:calls]
         average.overload_name = ""
         if not by_shapes:
             average.input_shapes = ""

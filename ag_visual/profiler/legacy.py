@@ -129,10 +129,17 @@ class profile:
 
     def create_trace_id(self) -> str:
         """What a trace is called: what the callback gives, if there is one."""
-        named = self.custom_trace_id_callback
-        return named() if named else self.default_trace_id()
+        callback = self.custom_trace_id_callback
+        if not callback:
+            return self.default_trace_id()
+        named: Any = callback()
+        if not isinstance(named, str):
+            kind = type(named).__name__
+            raise TypeError(f"custom_trace_id_callback must return a str, but it returned {kind}")
+        return named
 
     def _start_trace(self) -> None:
+        self._refuse_running()
         self.entered = True
         self._collection = Collection(
             shapes=self.record_shapes,
@@ -142,6 +149,10 @@ class profile:
             flops=self.with_flops,
             device=self.use_device is not None,
         )
+
+    def _refuse_running(self) -> None:
+        if self._collection is not None and self._collection.running:
+            raise RuntimeError("Profiler is already enabled on this thread.")
 
     def __exit__(self, *_: Any) -> bool | None:
         if not self.enabled:
@@ -220,7 +231,7 @@ class profile:
     def table(
         self,
         sort_by: str | None = None,
-        row_limit: int = 100,
+        row_limit: int | None = 100,
         max_src_column_width: int | None = 75,
         max_name_column_width: int | None = 55,
         max_shapes_column_width: int | None = 80,
@@ -246,8 +257,9 @@ class profile:
     ) -> EventList:
         """Events of one name together: see `EventList.key_averages`."""
         whole = self._ended() and self.post_processing_timeout_s is None and not self.acc_events
-        if whole and self._events is None and not group_by_stack_n:
-            return key_averages(self._event_builder(), group_by_input_shape, **self._options)
+        if whole and self._events is None:
+            builder, calls = self._event_builder(), max(group_by_stack_n, 0)
+            return key_averages(builder, group_by_input_shape, calls, **self._options)
         return self.function_events.key_averages(
             group_by_input_shape, group_by_stack_n, group_by_overload_name
         )
@@ -288,7 +300,7 @@ class profile:
 
     def export_stacks(self, path: Any, metric: str = "self_cpu_time_total") -> None:
         """Write collapsed stacks: see `EventList.export_stacks`."""
-        if not self.with_stack:
+        if not self.enabled or not self.with_stack:
             raise AssertionError("export_stacks() requires with_stack=True")
         self.function_events.export_stacks(path, metric)
 
@@ -297,12 +309,12 @@ def _usable(device: str | None) -> str | None:
     """A device that can be timed, or None with a warning that says why."""
     if device is None:
         return None
-    if device != "cuda":
+    if device not in ("cuda", "xpu", "hpu"):
         warn(f"The {device} is not a valid device option.")
         return None
-    if not cuda.is_available():
-        text = "CUDA is not available, disabling CUDA profiling"
-        warn(text)
+    if device != "cuda" or not cuda.is_available():
+        name = device.upper()
+        warn(f"{name} is not available, disabling {name} profiling")
         return None
     return device
 
@@ -311,6 +323,9 @@ class record_function:
     """A name for what runs in a block, or in a function that it decorates.
 
     args: a text that is shown with it.
+
+    Raises:
+        RuntimeError: a block begins whose name or `args` is no text.
     """
 
     def __init__(self, name: str, args: str | None = None) -> None:
@@ -320,6 +335,9 @@ class record_function:
         self._spans: list[Span] = []
 
     def __enter__(self) -> record_function:
+        texts = isinstance(self.name, str) and (self.args is None or isinstance(self.args, str))
+        if not texts:
+            raise RuntimeError(_no_text(self.name, self.args))
         kind = STEP if self.name.startswith("ProfilerStep#") else USER
         self._spans.append(Span(self.name, kind, () if self.args is None else (self.args,)))
         return self
@@ -348,6 +366,17 @@ class record_function:
         span = self._spans.pop()
         future.add_done_callback(lambda _: span.end())
         return future
+
+
+def _no_text(name: Any, args: Any) -> str:
+    """The error of a range: what of it is no text."""
+    given, wanted, found = ("args", "Optional[str]", args)
+    if not isinstance(name, str):
+        given, wanted, found = ("name", "str", name)
+    return (
+        f"profiler::_record_function_enter_new() Expected a value of type '{wanted}' for argument "
+        f"'{given}' but instead found type '{type(found).__name__}'."
+    )
 
 
 class EnforceUnique:

@@ -134,6 +134,8 @@ def unwritable(path: str | os.PathLike[str]) -> str | None:
         return f"{name}: there is no folder {folder}"
     if os.path.isdir(name):
         return f"{name} is a folder"
+    if not os.access(name if os.path.exists(name) else folder, os.W_OK):
+        return f"{name}: {folder} cannot be written (-o names another place)"
     return None
 
 
@@ -162,8 +164,9 @@ def save(
 
 
 _STYLE: Final = (
-    "body{font:15px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:75rem;padding:0 1rem;"
-    "color:#1c1c1c;background:#fff}pre{overflow-x:auto;font-size:12px;line-height:1.35}"
+    ":root{color-scheme:light dark}body{font:15px/1.5 system-ui,sans-serif;margin:2rem auto;"
+    "max-width:75rem;padding:0 1rem;color:CanvasText;background:Canvas}"
+    "pre{overflow-x:auto;font-size:12px;line-height:1.35}"
 )
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 import enum
 import json
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from ag_visual import cuda
+from ag_visual import cuda, devices
 from ag_visual.core.source import warn
 from ag_visual.profiler import legacy, profile_file, stacks, timeline
 from ag_visual.profiler.columns import Columns
@@ -26,10 +27,13 @@ class ProfilerActivity(enum.Enum):
 
     CPU = 0
     XPU = 1
-    MTIA = 2
-    CUDA = 3
-    HPU = 4
+    CUDA = 2
+    HPU = 3
+    MTIA = 4
     PrivateUse1 = 5
+
+    def __int__(self) -> int:
+        return int(self.value)
 
 
 Activities = Iterable[ProfilerActivity | dict[ProfilerActivity, list[str]]]
@@ -90,6 +94,7 @@ class _KinetoProfile:
 
     def prepare_trace(self) -> None:
         """The next trace is a new one, unless events are accumulated."""
+        self._refuse_running()
         if self.profiler is not None and not self.acc_events and not _cleared:
             _cleared.add("warned")
             text = "Warning: Profiler clears events at the end of each cycle. Only events from the "
@@ -128,6 +133,10 @@ class _KinetoProfile:
                 self.execution_trace_observer.stop()
         finally:
             self._of("stopping trace").__exit__(None, None, None)
+
+    def _refuse_running(self) -> None:
+        if self.profiler is not None:
+            self.profiler._refuse_running()
 
     def _of(self, doing: str) -> legacy.profile:
         if self.profiler is None:
@@ -205,9 +214,10 @@ class _KinetoProfile:
     def export_memory_timeline(self, path: str, device: str | None = None) -> None:
         """Write live bytes by category over time.
 
-        path: .html for a figure; .json or .json.gz for [times in ns, [bytes of each category]];
-        .raw.json.gz for [time, action, bytes, category] of each change. It needs record_shapes,
-        profile_memory and with_stack, as torch's does. Times are nanoseconds since 1970.
+        path: .html for a figure; .json or .json.gz for [times in us, [bytes of each category]];
+        .raw.json.gz for [time in ns, action, bytes, category] of each change. It needs
+        record_shapes, profile_memory and with_stack, as torch's does. Times are since 1970.
+        device: "cpu"; what has no memory here has none in the file.
 
         Raises:
             ValueError: one of them was left out.
@@ -216,7 +226,10 @@ class _KinetoProfile:
         missing = [f"{name}=True" for name in needed if not getattr(self, name)]
         if missing:
             raise ValueError(f"{', '.join(missing)} required for memory profiling.")
-        timeline.write(path, self.columns)
+        columns = self.columns
+        if device is not None and devices.device(device).type not in ("cpu", self.use_device):
+            columns = dataclasses.replace(columns, memory=columns.memory[:0])
+        timeline.write(path, columns)
 
 
 def _parsed(activities: Activities | None) -> set[ProfilerActivity]:
@@ -264,7 +277,9 @@ class profile(_KinetoProfile):
         custom_trace_id_callback: Callable[[], str] | None = None,
         post_processing_timeout_s: float | None = None,
     ) -> None:
-        wanted = _parsed(activities)
+        given = None if activities is None else list(activities)
+        named = given is None or any(isinstance(x, (ProfilerActivity, dict)) for x in given)
+        wanted = _parsed(given) if named else set()
         if use_cuda is not None:
             text = "`use_cuda` is deprecated, use `activities` argument instead"
             warn(text, FutureWarning)
@@ -310,6 +325,7 @@ class profile(_KinetoProfile):
 
     def start(self) -> None:
         """The first step begins."""
+        self._refuse_running()
         self._prepared = self._begun = False
         self._go(NONE, self.current_action)
         self._begin_step()

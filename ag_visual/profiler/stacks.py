@@ -29,18 +29,20 @@ def speedscope_of(columns: Columns) -> dict[str, Any]:
         events: list[dict[str, Any]] = []
         opened: list[tuple[int, int]] = []
 
-        def close(depth: int, events: Any = events, opened: Any = opened) -> None:
+        def close(depth: int, at: int, events: Any = events, opened: Any = opened) -> None:
+            # A range that goes on while another one begins beside it (of a task of asyncio) is told
+            # to there: from then on, what runs is the other's.
             while len(opened) > depth:
                 frame, end = opened.pop()
-                events.append({"type": "C", "frame": frame, "at": end})
+                events.append({"type": "C", "frame": frame, "at": min(end, at)})
 
         frames, depths = rows["name"].tolist(), rows["depth"].tolist()
         for frame, depth, start, end in zip(frames, depths, starts, ends, strict=True):
-            close(depth)
+            close(depth, start)
             events.append({"type": "O", "frame": frame, "at": start})
             opened.append((frame, end))
-        close(0)
         (length,) = _running(columns, number, numpy.array([columns.end]))
+        close(0, length)
         kind = {"type": "evented", "name": name, "unit": "nanoseconds"}
         profiles.append({**kind, "startValue": 0, "endValue": length, "events": events})
     return {

@@ -50,6 +50,8 @@ WIDTH = 12
 """Characters of a column of numbers."""
 GAP = "  "
 Row = list[str]
+Column = tuple[str, int, Callable[[Any], str]]
+"""Its title, its width, and the text of an event in it."""
 
 
 def metric(name: str) -> str:
@@ -62,7 +64,7 @@ def metric(name: str) -> str:
 def table(
     events: Any,
     sort_by: str | None,
-    row_limit: int,
+    row_limit: int | None,
     widths: tuple[int | None, int | None, int | None],
     header: str | None,
     with_memory: bool,
@@ -91,17 +93,17 @@ def table(
     timed = [each for each in events if _of_device(each)] or events
     device_total = sum(each.self_device_time_total for each in timed)
 
-    # Each column: its title, its width, and the text of an event in it.
-    columns: list[tuple[str, int, Callable[[Any], str]]] = []
+    columns: list[Column] = []
 
     def add(title: str, text: Callable[[Any], str], width: int = WIDTH) -> None:
         columns.append((title, width, text))
 
     def times(title: str, of: str, whole: float) -> None:
         def share(each: Any) -> str:
-            found = time_share(getattr(each, of), whole) if not each.is_async else "0"
-            setattr(each, f"{'self' if of[:4] == 'self' else 'total'}_cpu_percent", found)
-            return found
+            own = of[:4] == "self"
+            found = time_share(getattr(each, of), whole) if own or not each.is_async else 0
+            setattr(each, f"{'self' if own else 'total'}_cpu_percent", found)
+            return str(found)
 
         add(f"{title} %", share)
         add(title, lambda each: in_unit(getattr(each, of), unit))
@@ -132,11 +134,11 @@ def table(
     if any(each.input_shapes for each in events):
         width = _width((str(each.input_shapes) for each in events), most_shapes)
         add("Input Shapes", lambda each: str(each.input_shapes)[:width], width)
-    source_width = 0
+    source_at = None
     if any(each.stack for each in events):
         calls = (call for each in events for call in each.stack or ())
-        source_width = _width(calls, most_source)
-        add("Source Location", lambda each: _tail((each.stack or [""])[:1], source_width), -1)
+        source_at = len(columns)
+        add("Source Location", lambda each: (each.stack or [""])[0], _width(calls, most_source))
     counted = [each.flops for each in events if each.flops] if with_flops else []
     if counted:
         scale, name = _flops_scale(min(counted))
@@ -146,29 +148,33 @@ def table(
             add("FLOP/s", lambda each: format_rate(each.flops or 0, each.cpu_time_total, ""))
             if any(map(rate, events)):
                 add("Bytes/s", lambda each: format_rate(rate(each), each.cpu_time_total, ""))
-    return _text(events, columns, source_width, row_limit, header, top_level_only) + _totals(
+    return _text(events, columns, source_at, row_limit, header, top_level_only) + _totals(
         total, device_total if on_device else None, device, unit
     )
 
 
 def _text(
     events: Any,
-    columns: list[tuple[str, int, Callable[[Any], str]]],
-    source_width: int,
-    row_limit: int,
+    columns: list[Column],
+    source_at: int | None,
+    row_limit: int | None,
     header: str | None,
     top_level_only: bool,
 ) -> str:
-    sizes = [source_width if width < 0 else width for _, width, _ in columns]
+    """The lines of the table; in column `source_at` stand calls, more below each event."""
 
     def line(texts: Row) -> str:
         found = [
-            text.ljust(size) if width < 0 else text.rjust(size)
-            for text, size, (_, width, _) in zip(texts, sizes, columns, strict=True)
+            text.ljust(width) if at == source_at else text.rjust(width)
+            for at, (text, (_, width, _)) in enumerate(zip(texts, columns, strict=True))
         ]
         return GAP.join(found) + GAP
 
-    rule = GAP.join("-" * size for size in sizes) + GAP
+    def source_line(call: str) -> Row:
+        return [_tail(call, columns[at][1]) if at == source_at else "" for at in every]
+
+    every = range(len(columns))
+    rule = GAP.join("-" * width for _, width, _ in columns) + GAP
     lines = []
     whole = "=" * (len(rule) - len(GAP))
     if header is not None:
@@ -177,14 +183,13 @@ def _text(
         lines += [whole, "This report only display top-level ops statistics"]
     lines += [rule, line([title for title, _, _ in columns]), rule]
     shown = [each for each in events if not (top_level_only and each.cpu_parent is not None)]
-    for each in shown if row_limit < 0 else shown[:row_limit]:
-        lines.append(line([text(each) for _, _, text in columns]))
-        if source_width:
-            at = next(i for i, (_, width, _) in enumerate(columns) if width < 0)
-            for call in [*(each.stack or ())[1:], ""]:
-                blank = [""] * len(columns)
-                blank[at] = _tail([call], source_width)
-                lines.append(line(blank))
+    for each in shown if row_limit is None or row_limit < 0 else shown[:row_limit]:
+        texts = [text(each) for _, _, text in columns]
+        if source_at is not None:
+            texts[source_at] = _tail(texts[source_at], columns[source_at][1])
+        lines.append(line(texts))
+        if source_at is not None:
+            lines += [line(source_line(call)) for call in [*(each.stack or ())[1:], ""]]
     return "".join(f"{each}\n" for each in [*lines, rule])
 
 
@@ -201,6 +206,8 @@ def _of_device(event: Any) -> bool:
 
 
 def _width(texts: Any, most: int | None) -> int:
+    if most is not None and most < 0:
+        raise ValueError(f"a column cannot be {most} characters wide")
     width = max(map(len, texts), default=0) + 4
     return width if most is None else min(width, most)
 
@@ -210,9 +217,8 @@ def _cut(text: str, most: int | None) -> str:
     return text if most is None or len(text) < most - 3 else text[: most - 3] + "..."
 
 
-def _tail(texts: list[str], width: int) -> str:
+def _tail(text: str, width: int) -> str:
     """A source line that is too long, by its end."""
-    text = texts[0] if texts else ""
     if len(text) <= width:
         return text
     text = text[len(text) - width :]

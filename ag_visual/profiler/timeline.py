@@ -37,7 +37,7 @@ def write(path: Any, columns: Columns) -> None:
     elif name.endswith("raw.json.gz"):
         text = json.dumps(raw(columns))
     else:
-        text = json.dumps(curves(columns))
+        text = json.dumps(by_microsecond(columns))
     data = text.encode()
     write_file(path, gzip.compress(data) if name.endswith(".gz") else data)
 
@@ -55,16 +55,29 @@ def curves(columns: Columns) -> tuple[list[int], list[list[int]]]:
     return (memory["time"] + columns.wall).tolist(), numpy.cumsum(changes, axis=0).tolist()
 
 
+def by_microsecond(columns: Columns) -> tuple[list[int], list[list[int]]]:
+    """The same in microseconds, as torch writes it: of each one the last state."""
+    times, sizes = curves(columns)
+    micro = numpy.array(times, numpy.int64) // 1000
+    last = numpy.flatnonzero(numpy.diff(micro, append=-1))
+    return micro[last].tolist(), [sizes[at] for at in last]
+
+
+_WAS_THERE, _ALLOCATED, _FREED = 1, 2, 4
+"""torch's numbers of actions; 3 is a next version of a tensor, which takes and gives nothing."""
+
+
 def raw(columns: Columns) -> list[tuple[int, int, int, int]]:
-    """(time in ns since 1970, action, bytes, category): 0 was there, 1 allocated, 3 freed."""
+    """(time in ns since 1970, -1 of what was there; action; bytes, below 0: freed; category)."""
     memory = columns.memory
     before = (memory["time"] == columns.start) & (memory["span"] < 0)
-    action = numpy.where(memory["bytes"] < 0, 3, numpy.where(before, 0, 1))
-    rows = (memory["time"] + columns.wall, action, abs(memory["bytes"]), _categories(columns))
+    action = numpy.where(memory["bytes"] < 0, _FREED, numpy.where(before, _WAS_THERE, _ALLOCATED))
+    time = numpy.where(action == _WAS_THERE, -1, memory["time"] + columns.wall)
+    rows = (time, action, memory["bytes"], _categories(columns))
     return list(zip(*(each.tolist() for each in rows), strict=True))
 
 
-COLORS = ("#56b4e9", "#d55e00", "#000000", "#cc79a7", "#e69f00", "#009e73", "#999999", "#bbbbbb")
+COLORS = ("#56b4e9", "#d55e00", "#0072b2", "#cc79a7", "#e69f00", "#009e73", "#999999", "#bbbbbb")
 """Of each of TORCHS."""
 _WIDTH, _HEIGHT = 960, 400
 

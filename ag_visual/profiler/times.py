@@ -14,12 +14,11 @@ def _as_text(name: str) -> property:
     )
 
 
-def formerly(name: str, now: str) -> property:
-    """What warns and gives the attribute `now`."""
+def formerly(name: str, now: str, words: str = ". Use") -> property:
+    """What warns, in torch's words, and gives the attribute `now`."""
 
     def get(self: Any) -> Any:
-        text = f"`{name}` is deprecated, please use `{now}` instead."
-        warn(text, FutureWarning)
+        warn(f"`{name}` is deprecated{words} `{now}` instead.", FutureWarning)
         return getattr(self, now)
 
     return property(get, doc=f"The former name of `{now}`.")
@@ -35,7 +34,7 @@ class FormattedTimesMixin:
     device_time_total_str = _as_text("device_time_total")
     self_cpu_time_total_str = _as_text("self_cpu_time_total")
     self_device_time_total_str = _as_text("self_device_time_total")
-    cuda_time = formerly("cuda_time", "device_time")
+    cuda_time = formerly("cuda_time", "device_time", ", please use")
 
     @property
     def cpu_time(self) -> float:

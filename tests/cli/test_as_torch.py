@@ -197,6 +197,29 @@ def test_a_script_that_changes_its_folder_finds_its_own_files(tmp_path: Path) ->
         assert "    1 / 0\n" in done.stderr, "its lines are still found"
 
 
+def test_a_module_of_a_package_runs_by_its_name(tmp_path: Path) -> None:
+    package = tmp_path / "net"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    (package / "__main__.py").write_text("from .train import go\ngo()\n")
+    (package / "train.py").write_text(
+        "import sys, torch\n"
+        "def go():\n    print(__name__, 'ag_visual' in torch.__file__, sys.argv[1:], sys.path[0])\n"
+        "if __name__ == '__main__':\n    from . import train\n    train.go()\n    1 / 0\n"
+    )
+    done = run("-m", "ag_visual", "-m", "net", "-m", cwd=tmp_path)
+    assert (done.stdout, done.stderr) == (f"net.train True ['-m'] {tmp_path}\n", "")
+    failed = run("-m", "ag_visual", "-m", "net.train", cwd=tmp_path)
+    assert failed.stdout.startswith("net.train True [] ")
+    assert failed.stderr.count("File ") == 1
+    assert failed.returncode == 1
+    command = "import sys; from ag_visual.cli import main; sys.exit(main())"
+    assert run("-c", command, "run", "-m", "net", "-m", cwd=tmp_path).stdout == done.stdout
+    missing = run("-m", "ag_visual", "-m", "nets", cwd=tmp_path)
+    assert missing.stderr == "ImportError: No module named nets\n"
+    assert "-m runs a package" in run("-m", "ag_visual", "net", cwd=tmp_path).stderr
+
+
 def test_exit_codes_are_the_scripts_own(tmp_path: Path) -> None:
     assert run("-m", "ag_visual", script(tmp_path, "raise SystemExit(7)\n")).returncode == 7
 
@@ -206,6 +229,8 @@ def test_exit_codes_are_the_scripts_own(tmp_path: Path) -> None:
     [
         (["missing.py"], "missing.py: no such file"),
         (["."], "is a folder"),
+        (["profile", "x.py"], "profile: no such file (the command is `ag-visual profile`)"),
+        (["-m"], "-m wants the name of a module"),
         ([], "usage: python -m ag_visual script.py"),
     ],
 )

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from ag_visual.cli import main
+from ag_visual.profiler import report
 
 from .test_as_torch import run, script
 
@@ -47,6 +48,32 @@ def test_a_script_runs_as_ever_and_is_told(tmp_path: Path) -> None:
     assert "aten::mul" in page.partition("<h2>Table</h2>")[2]
 
 
+def test_a_module_is_profiled_by_its_name(tmp_path: Path) -> None:
+    package = tmp_path / "net"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    (package / "parts.py").write_text("import torch\nx = torch.ones(3).exp()\n")
+    (package / "train.py").write_text("import sys\nfrom . import parts\nprint(sys.argv[1:])\n")
+    done = run(*COMMAND, "-M", "net.train", "-M", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("['-M']\n")
+    assert "aten::exp" in done.stdout
+    assert (tmp_path / "net.train.profile.html").exists()
+    assert "; -M runs a package" in run(*COMMAND, "net", cwd=tmp_path).stderr
+
+
+def test_a_folder_that_cannot_be_written_is_said_before_the_run(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    file = tmp_path / "run.html"
+    monkeypatch.setattr(report.os, "access", lambda path, _: path == str(file))
+    assert report.unwritable(file) == (
+        f"{file}: {tmp_path} cannot be written (-o names another place)"
+    )
+    file.touch()
+    assert report.unwritable(file) is None
+
+
 @pytest.mark.parametrize(
     ("end", "status", "told"),
     [
@@ -75,7 +102,7 @@ def test_ends_of_all_kinds_are_the_scripts_own(
         (["-o", "run.doc", "train.py"], ".speedscope.json (for speedscope.app)", 1),
         (["-o", "nowhere/run.html", "train.py"], "there is no folder nowhere", 1),
         (["--rows", "0", "train.py"], "'0' is no number of rows", 2),
-        ([], "usage: ag-visual profile [options] script.py [arguments]", 2),
+        ([], "arguments are required: script.py\n", 2),
     ],
 )
 def test_what_cannot_be_done_is_said_before_the_run(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import itertools
 import subprocess
 import sys
 import threading
@@ -79,10 +80,13 @@ def test_averages_of_columns_are_those_of_events() -> None:
     with profile(**options, with_modules=True, with_stack=True) as found:
         for _ in range(3):
             run()
-    for shapes in (False, True):
-        quick = found.key_averages(shapes)
-        slow = found.function_events.key_averages(shapes)
+    for shapes, calls in itertools.product((False, True), (0, 1, 2, 5)):
+        found._events = None
+        quick = found.key_averages(shapes, calls)
+        slow = found.function_events.key_averages(shapes, calls)
         assert quick.table(sort_by="count") == slow.table(sort_by="count")
+        assert [each.stack for each in quick] == [each.stack for each in slow]
+        assert any(each.stack for each in quick) == bool(calls)
         assert [e.cpu_parent is None for e in quick] == [e.cpu_parent is None for e in slow]
 
 
@@ -216,9 +220,58 @@ def test_a_profile_is_entered_once_and_asked_after_its_end() -> None:
     ]
     with pytest.raises(RuntimeError, match="Profiler context manager is not reentrant"):
         found.__enter__()
-    with profile(enabled=False) as nothing:
+    off = profile(enabled=False)
+    with off as nothing:
         ag.ones(2).sin()
     assert nothing is None
+    with pytest.raises(AssertionError, match="requires with_stack=True"):
+        off.export_stacks("x")
+
+
+@pytest.mark.oracle
+def test_what_a_profile_refuses_is_what_torch_refuses() -> None:
+    def began_twice(t: Any) -> None:
+        prof = t.profiler.profile(activities=[t.profiler.ProfilerActivity.CPU])
+        with prof:
+            prof.start_trace()
+
+    def ranges(*given: Any) -> Any:
+        def begins(t: Any) -> None:
+            with t.profiler.record_function(*given):
+                pass
+
+        return begins
+
+    def other_device(t: Any) -> None:
+        with pytest.warns(UserWarning, match="XPU is not available, disabling XPU profiling"):
+            assert t.autograd.profiler.profile(use_device="xpu").use_device is None
+        raise ValueError
+
+    refused = (
+        *(began_twice, ranges(3), ranges(None), ranges("a", 3), ranges("a", ["x"])),
+        lambda t: t.profiler.profile(activities=["cpu"]),
+        lambda t: t.profiler._KinetoProfile(activities=["cpu"]),
+        other_device,
+    )
+    for program in refused:
+        told = []
+        for t in (torch, ag):
+            with pytest.raises((RuntimeError, AssertionError, TypeError, ValueError)) as error:
+                program(t)
+            told.append((type(error.value), str(error.value).partition("\n")[0]))
+        assert told[0] == told[1]
+    with pytest.raises(TypeError, match="must return a str, but it returned int"):
+        profile(custom_trace_id_callback=lambda: 3).__enter__()
+
+
+def test_a_profile_that_began_twice_goes_on() -> None:
+    prof = ag.profiler.profile()
+    with prof:
+        ag.ones(2).sin()
+        with pytest.raises(RuntimeError, match="already enabled"):
+            prof.start()
+        ag.ones(2).cos()
+    assert {"aten::sin", "aten::cos"} <= {each.name for each in prof.events()}
 
 
 def test_functions_have_their_own_code_when_nobody_profiles() -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 import importlib
 import json
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,6 @@ import pytest
 import ag_visual as ag
 from ag_visual.profiler import (
     ProfilerActivity,
-    chrome_trace,
     profile,
     tensorboard_trace_handler,
     timeline,
@@ -97,9 +98,10 @@ def test_arrows_join_ops_and_the_nodes_that_they_made(tmp_path: Path) -> None:
     assert any(__file__ in each["args"].get("Call stack", "") for each in ops)
 
 
-def test_module_hierarchy_is_the_path_of_modules() -> None:
+def test_module_hierarchy_is_the_path_of_modules(tmp_path: Path) -> None:
     found = _profiled(ag)
-    trace = chrome_trace.trace(found.columns, "id", {}, "name")
+    found.export_chrome_trace(str(tmp_path / "trace.json"))
+    trace = json.loads((tmp_path / "trace.json").read_text())
     paths = {
         each["args"].get("Module Hierarchy") for each in trace["traceEvents"] if "args" in each
     }
@@ -120,8 +122,26 @@ def test_stacks_add_up(tmp_path: Path) -> None:
         _profiled(ag, with_stack=False).export_stacks(str(path))
 
 
-def test_speedscope_opens_and_closes_in_order(tmp_path: Path) -> None:
-    found = _profiled(ag)
+def _tasks() -> Any:
+    """Ranges of tasks, each of which goes on while the next one begins."""
+
+    async def task(name: str, count: int) -> None:
+        with ag.profiler.record_function(name):
+            for _ in range(count):
+                ag.ones(2).mul(2)
+                await asyncio.sleep(0)
+
+    async def both() -> None:
+        await asyncio.gather(task("one", 2), task("other", 3))
+
+    with ag.profiler.profile() as found:
+        asyncio.run(both())
+    return found
+
+
+@pytest.mark.parametrize("program", [lambda: _profiled(ag), _tasks])
+def test_speedscope_opens_and_closes_in_order(tmp_path: Path, program: Any) -> None:
+    found = program()
     path = tmp_path / "speedscope.json"
     found.export_speedscope(str(path))
     data = json.loads(path.read_text())
@@ -137,7 +157,7 @@ def test_speedscope_opens_and_closes_in_order(tmp_path: Path) -> None:
             else:
                 assert opened.pop() == event["frame"]
         assert opened == []
-    assert {"name": "aten::linear"} in frames
+    assert {"aten::linear", "aten::mul"} & {frame["name"] for frame in frames}
 
 
 def test_a_profile_file_holds_the_columns_as_they_are(tmp_path: Path) -> None:
@@ -175,19 +195,48 @@ def test_memory_over_time_is_the_sum_of_categories(tmp_path: Path) -> None:
     path = tmp_path / "memory.json"
     found.export_memory_timeline(str(path))
     times, sizes = json.loads(path.read_text())
-    assert times == sorted(times)
-    assert [sum(each) for each in sizes] == found.columns.memory["total"].tolist()
+    # Microseconds, as torch writes them, each once with its last state.
+    memory = found.columns.memory
+    micro = (memory["time"] + found.columns.wall) // 1000
+    assert times == sorted(set(micro.tolist()))
+    states = dict(zip(micro.tolist(), memory["total"].tolist(), strict=True))
+    assert [sum(each) for each in sizes] == list(states.values())
     assert {len(each) for each in sizes} == {len(timeline.TORCHS) + 1}
     for name in ("PARAMETER", "OPTIMIZER_STATE", "GRADIENT"):
         at = timeline.TORCHS.index(name) + 1
         assert max(each[at] for each in sizes) >= 24, name
     found.export_memory_timeline(str(tmp_path / "memory.raw.json.gz"))
     raw = json.loads(gzip.decompress((tmp_path / "memory.raw.json.gz").read_bytes()))
-    assert {each[1] for each in raw} == {0, 1, 3}
+    assert [size for _, _, size, _ in raw] == memory["bytes"].tolist()
+    kinds = {(action, time > 0, size > 0) for time, action, size, _ in raw}
+    assert kinds == {(1, False, True), (2, True, True), (4, True, False)}
+    found.export_memory_timeline(str(path), device="cuda:0")
+    assert json.loads(path.read_text()) == [[], []]
     found.export_memory_timeline(str(tmp_path / "memory.html"))
     assert "<polygon" in (tmp_path / "memory.html").read_text()
     with pytest.raises(ValueError, match="record_shapes=True, with_stack=True required"):
         _profiled(ag, record_shapes=False, with_stack=False).export_memory_timeline("x.json")
+
+
+@pytest.mark.oracle
+def test_files_of_memory_over_time_are_in_torchs_units(tmp_path: Path) -> None:
+    def written(t: Any) -> tuple[Any, Any]:
+        found = _profiled(t, "optimizer_step")
+        path = tmp_path / f"{t.__name__}.json"
+        rows = tmp_path / f"{t.__name__}.raw.json.gz"
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # torch's functions are deprecated
+            found.export_memory_timeline(str(path), "cpu")
+            found.export_memory_timeline(str(rows), "cpu")
+        return json.loads(path.read_text()), json.loads(gzip.decompress(rows.read_bytes()))
+
+    (ours, ours_raw), (theirs, theirs_raw) = written(ag), written(torch)
+    assert len(str(ours[0][0])) == len(str(theirs[0][0]))
+    assert max(map(sum, ours[1])) > 0 < max(map(sum, theirs[1]))
+    actions = lambda rows: {  # noqa: E731
+        (action, len(str(time)), size > 0) for time, action, size, _ in rows if action != 3
+    }
+    assert actions(ours_raw) == actions(theirs_raw)
 
 
 def test_traces_of_a_folder(tmp_path: Path) -> None:

@@ -76,12 +76,29 @@ def test_bars_and_memory(found: Any) -> None:
     assert list(bars.x) == sorted(bars.x, reverse=True)
     at = list(bars.y).index("aten::addmm")
     averages = {each.key: each for each in found.key_averages()}
+    ticks = found.plot("ops").layout.yaxis.ticktext
+    assert [text for text in ticks if "evaluate_function" in text or len(text) > 40] == []
+    assert "engine: AddmmBackward0" in ticks
     assert round(bars.x[at] * 1000, 3) == round(averages["aten::addmm"].self_cpu_time_total, 3)
     assert [text[-3:] for text in bars.hovertext[at].split("<br>")[-2:]] == ["P/s", "B/s"]
     curves = found.plot("memory").data
     total = sum(numpy.asarray(curve.y) for curve in curves)
     assert (total == found.columns.memory["total"]).all()
     assert "parameter" in {curve.name for curve in curves}
+
+
+@pytest.mark.parametrize("kind", figures.KINDS)
+def test_a_figure_has_the_ground_of_its_page(found: Any, kind: str) -> None:
+    drawn = found.plot(kind)
+    layout = drawn.layout
+    assert {layout.paper_bgcolor, layout.plot_bgcolor, layout.modebar.bgcolor} == {"rgba(0,0,0,0)"}
+    # Ink that is read on white and on black: four times as light, or as dark, as either.
+    light = ((int(layout.font.color[1:3], 16) / 255 + 0.055) / 1.055) ** 2.4
+    assert layout.font.color == layout.title.font.color == f"#{layout.font.color[1:3] * 3}"
+    assert min(1.05 / (light + 0.05), (light + 0.05) / 0.05) > 4
+    # What is on white has dark ink.
+    assert layout.hoverlabel.font.color == "#1c1c1c"
+    assert all(note.font.color == "#1c1c1c" for note in layout.annotations)
 
 
 def test_long_curves_keep_their_peak() -> None:

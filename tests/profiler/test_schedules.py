@@ -37,6 +37,15 @@ def test_actions_are_torchs() -> None:
 
 
 @pytest.mark.oracle
+def test_activities_have_torchs_numbers() -> None:
+    theirs = torch.profiler.ProfilerActivity.__members__
+    ours = profiler.ProfilerActivity.__members__
+    assert {name: int(each) for name, each in ours.items()} == {
+        name: int(each) for name, each in theirs.items()
+    }
+
+
+@pytest.mark.oracle
 def test_what_is_experimental_is_accepted_and_what_means_nothing_is_told() -> None:
     names = inspect.signature(profiler._ExperimentalConfig).parameters
     told = torch.profiler._ExperimentalConfig.__init__.__doc__.partition(") ->")[0]

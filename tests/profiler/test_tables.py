@@ -29,6 +29,7 @@ EVENTS = (
     ),
     ("aten::mul", 5.0, 7.5, 2, [[2], []], 3 << 30, 8, []),
     ("aten::mul", 5.25, 7.25, 2, [[2], []], 0, 8, []),
+    ("async", 20.0, 30.0, 1, [], 0, 0, []),
 )
 
 
@@ -49,6 +50,7 @@ def _events(t: Any, stacks: bool, shapes: bool, **options: Any) -> Any:
                 flops=flops,
                 trace_name=name,
                 fwd_thread=0,
+                is_async=name == "async",
             )
             for number, (name, start, end, thread, sizes, size, flops, stack) in enumerate(EVENTS)
         ],
@@ -72,6 +74,8 @@ CASES: dict[str, dict[str, Any]] = {
     "outermost": {"top_level_events_only": True, "row_limit": 3},
     "ms": {"time_unit": "ms"},
     "us": {"time_unit": "us"},
+    "no limit": {"row_limit": None, "max_src_column_width": 0},
+    "no such unit": {"time_unit": "ns", "row_limit": 0},
 }
 
 
@@ -84,9 +88,11 @@ def test_tables_are_torchs(case: str, memory: bool, more: str) -> None:
     options = {"profile_memory": memory, "with_flops": more == "flops"}
     ours, theirs = _events(ag, *given, **options), _events(torch, *given, **options)
     assert ours.table(**CASES[case]) == theirs.table(**CASES[case])
-    groups: Any = {"group_by_input_shapes": more == "shapes", "group_by_stack_n": 2}
-    grouped = ours.key_averages(**groups).table(**CASES[case])
-    assert grouped == theirs.key_averages(**groups).table(**CASES[case])
+    groups: Any = {"group_by_input_shapes": more == "shapes"}
+    for calls in (2, -1):
+        groups["group_by_stack_n"] = calls
+        grouped = ours.key_averages(**groups).table(**CASES[case])
+        assert grouped == theirs.key_averages(**groups).table(**CASES[case])
 
 
 @pytest.mark.oracle
@@ -99,6 +105,17 @@ def test_totals_and_fields_are_torchs() -> None:
         assert [child.id for child in mine.cpu_children] == [c.id for c in other.cpu_children]
         assert mine.self_cpu_time_total == pytest.approx(other.self_cpu_time_total)
         assert vars(other).keys() - vars(mine).keys() == set()
+        assert str(mine.device_type) == str(other.device_type) == "DeviceType.CPU"
+
+
+@pytest.mark.oracle
+def test_former_names_are_told_in_torchs_words() -> None:
+    names = ("cuda_time", "cuda_time_total", "self_cuda_time_total", "self_cuda_memory_usage")
+    ours, theirs = (_events(t, False, False)[0] for t in (ag, torch))
+    for name in names:
+        with pytest.warns(FutureWarning) as told:
+            assert getattr(ours, name) == getattr(theirs, name) == 0
+        assert len({str(each.message) for each in told}) == 1, name
 
 
 def test_lists_of_no_events_are_empty_tables() -> None:
@@ -109,5 +126,7 @@ def test_lists_of_no_events_are_empty_tables() -> None:
         EventList().key_averages()
     with pytest.raises(ValueError, match="metric should be one of"):
         EventList().export_stacks("x", "time")
+    with pytest.raises(ValueError, match="a column cannot be -1 characters wide"):
+        _events(ag, False, False).table(max_name_column_width=-1)
     assert StringTable()["aten::mul"] == "aten::mul"
     assert list(MemRecordsAcc([]).in_interval(0, 1)) == []

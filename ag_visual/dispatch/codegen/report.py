@@ -79,8 +79,8 @@ def report_part(
     add(4, f"last = sink.cache.get(lasti + {schema.spread})")
     add(4, "if last is None or last[1] is not code or last[0] != facts:")
     add(5, f"last = sink.nodes[record{of}].key(schema{of}, code, lasti, facts)")
-    add(4, "sink.keep(ref(node))")
-    add(4, f"last[3](pack{of}({', '.join(packed)}))")
+    add(4, f"node._record = packed = pack{of}({', '.join(packed)})")
+    add(4, "last[3](packed)")
     for name in edges if len(edges) > 1 else ():
         maybe = name in op.optional or (op.policy != KEEP and name != first)
         add(4, f"if {f'k_{name} and ' if maybe else ''}not g_{name}:")

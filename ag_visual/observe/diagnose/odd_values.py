@@ -155,12 +155,16 @@ class OddValues:
             return False
         return _code_of(task) is not self._odd
 
+    def none_in(self, task: LiveBackward) -> bool:
+        """Whether it is seen at once that nothing is odd, as in most backwards."""
+        if not self._edges.none_of(task.counts) or not _few_and_finite(task.results()):
+            return False
+        self._odd = None
+        return True
+
     def of(self, task: LiveBackward) -> list[Odd]:
         """What its nodes saved that is odd, those made first."""
-        if self._edges.none_of(task.counts) and _few_and_finite(task.results()):
-            self._odd = None  # as `_of` answers, which is felt in a small backward
-            return []
-        return quietly(self._of, task)
+        return [] if self.none_in(task) else quietly(self._of, task)
 
     def _of(self, task: LiveBackward) -> list[Odd]:
         edges, results = self._edges.of(task.counts), task.results()
@@ -197,7 +201,10 @@ def _few_and_finite(results: Sequence[Any]) -> bool:
         kind = result.dtype
         if kind is not _F32 and kind is not _F64:
             return False
-        if not all(map(math.isfinite, result.ravel().tolist())):
+        if result.size == 1:
+            if not math.isfinite(result.item()):
+                return False
+        elif not all(map(math.isfinite, result.ravel().tolist())):
             return False
     return len(results) > 0
 

@@ -47,6 +47,11 @@ class HeldGradients:
             self._leaves = {}
         self._witness = None
 
+    @property
+    def none(self) -> bool:
+        """Whether no gradient outlived the last backward, and nothing was said of any."""
+        return not (self._leaves or self.tells or self.idle)
+
     def of(self, sinks: Iterable[LiveNode]) -> tuple[int, int, int] | None:
         """(seq of a leaf, updates since its gradient was zero or None, leaves of which that holds).
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import operator
 import threading
 import weakref
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -42,6 +41,7 @@ from ag_visual.observe.record.held_gradients import HeldGradients
 from ag_visual.observe.record.hook_effect import HookEffect
 from ag_visual.observe.record.last_unwatched import LastUnwatched
 from ag_visual.observe.record.leaf_names import Labels
+from ag_visual.observe.record.living import Living
 from ag_visual.observe.record.parameters import Parameters
 from ag_visual.observe.record.tangents import Tangents
 from ag_visual.observe.wire import columns
@@ -69,13 +69,6 @@ CROWD: Final = 256
 
 
 _is_leaf: Final = operator.attrgetter("leaf")
-
-
-class _NodeRef(weakref.ref[LiveNode]):
-    """A weak reference that still knows its node's number when the node is gone."""
-
-    __slots__ = ("seq",)
-    seq: int
 
 
 @dataclass(slots=True)
@@ -126,8 +119,7 @@ class Recorder:
         self.on_scope_end: Callable[[], None] | None = None
         self._log = EventLog(HookEffect)
         self._crowded = CROWD  # references in the log from which on dead ones are sought
-        self._dead: deque[_NodeRef] = deque()
-        self._live: dict[int, _NodeRef] = {}
+        self._living = Living()
         self._unnamed: dict[int, tuple[weakref.ref[Any], list[int]]] = {}
         self._lock = threading.RLock()
         self._since = 0  # seq of the first node that a continuous recording has seen
@@ -189,7 +181,8 @@ class Recorder:
         if self.scope == "newest":
             self._watch(task, frame)
         elif self.listening:
-            self._emit_values(task, self._begin(task, frame))
+            if not self._is_usual(task):
+                self._emit_values(task, self._begin(task, frame))
         else:
             self.held.forget()
             self.missed += self.on
@@ -233,12 +226,31 @@ class Recorder:
         looks.spend(perf_counter_ns() - now)
         return found
 
+    def _is_usual(self, task: LiveBackward) -> bool:
+        """Whether a backward begins as the one before did, and has nothing to tell beside itself:
+        what `_begin` and `_emit_values` would find. A small backward would feel more than this.
+        """
+        log, since, site = self._log, self._since, task.call_site
+        if site is None or site[0] is not self._called_in or self.missed or not self.held.none:
+            return False
+        if modes.duals or engines or len(log.refs) + len(log.late) > self._crowded:
+            return False
+        for edge in task.root_edges:
+            if edge[0].seq < since:
+                return False
+        keys = []
+        for node in filter(_is_leaf, task.counts):
+            if node.seq < since or node.leaf_status() is not None:
+                return False
+            keys.append(id(weakref.ref(node.variable)))
+        return keys == self.labels.known[0] and self.odd.none_in(task)
+
     def _begin(self, task: LiveBackward, frame: FrameType | None) -> list[LiveNode]:
         """Tell what a backward begins with that nobody has told yet; the leaves it may reach."""
         log = self._log
         if len(log.refs) + len(log.late) > self._crowded:
             self._make_room(log)
-        since, live, ref = self._since, self._live, weakref.ref
+        since, live, ref = self._since, self._living, weakref.ref
         older = [edge[0] for edge in task.root_edges if edge[0].seq < since]
         sinks, keys = [], []
         for node in filter(_is_leaf, task.counts):
@@ -307,8 +319,8 @@ class Recorder:
             return
         with self._lock:
             self.drain()
-            refs = [self._live[seq] for seq in self._live if seq > since]
-        self.tangents.keep(node for node in (ref() for ref in refs) if node is not None)
+            nodes = self._living.nodes([seq for seq in self._living if seq > since])
+        self.tangents.keep(nodes)
 
     def ended(self, task: LiveBackward) -> None:
         """A backward ended: the scopes 'once' and 'every' may change what is recorded next."""
@@ -345,14 +357,14 @@ class Recorder:
         """Tell the graph below `roots` as far as it is not known yet."""
         with self._lock:
             self.drain()
-            emit_creations(walk(roots, self._live), self._log)
+            emit_creations(walk(roots, self._living), self._log)
 
     # Encoding --------------------------------------------------------------------------------
 
     @property
     def waiting(self) -> int:
         """Events that were not encoded yet."""
-        return self._log.waiting + len(self._dead)
+        return self._log.waiting + self._living.died
 
     def drain(self) -> None:
         """Encode all events that came so far into the store.
@@ -371,12 +383,15 @@ class Recorder:
     def _drain_some(self) -> None:
         """Encode what came up to this moment."""
         # A node is emitted before it dies, and kept before that: looked at the other way round.
-        buried = self._buried()
+        buried = self._living.buried()
         taken = self._take()
+        self._know(taken)
         nodes = self.encoder.nodes(taken.nodes)
         while older := self._follow(nodes, taken):
             emit_creations(older, self._log)
-            taken.add(self._take())
+            more = self._take()
+            self._know(more)
+            taken.add(more)
             nodes = self.encoder.nodes(taken.nodes)
         kinds = columns.by_kind(taken.events)
         names = self.labels.texts(taken.leaves[-1])
@@ -445,59 +460,42 @@ class Recorder:
         taken = _Taken(nodes, events, runs, leaves, writes, refs)
         return self._of_others(taken) if self.ignored else taken
 
-    def _buried(self) -> list[int]:
-        """The numbers of nodes that died since the last call."""
-        found = []
-        while self._dead:
-            seq = self._dead.popleft().seq
-            if self._live.pop(seq, None) is not None:
-                found.append(seq)
-        return found
+    def _know(self, taken: _Taken) -> None:
+        """Know which of these nodes live. Nobody else may have their records."""
+        self._living.hold(filter(None, map(operator.call, taken.refs)))
+        for _, records in taken.nodes:
+            self._living.told(records)
 
     def _follow(self, new: Nodes | None, taken: _Taken) -> list[LiveNode]:
-        """Hold new nodes weakly; the nodes below them that came to life while nobody listened."""
-        nodes = list(filter(None, map(operator.call, taken.refs)))
-        self._hold(nodes)
+        """The nodes below new ones that came to life while nobody listened."""
         if new is None:
             return []
-        live = self._live
+        living = self._living
         wanted = new.edges["dst"]
         wanted = wanted[wanted >= 0]
         wanted = wanted[~among(wanted, new.seq)]
         missing = set(wanted.tolist()).difference(taken.leaves[2])
-        missing = {seq for seq in missing if seq not in live}
+        missing = {seq for seq in missing if seq not in living}
+        if not missing:
+            return []
         roots = [
             below
-            for node in (nodes if missing else ())
+            for node in living.nodes(seq for seq in new.seq.tolist() if seq in living)
             for below, _ in node.next_functions
             if below is not None and below.seq in missing
         ]
-        return walk(roots, self._live)
+        return walk(roots, living)
 
     def _gone(self, new: Nodes | None, taken: _Taken, buried: list[int]) -> Array:
         """The numbers of nodes that died: `buried`, and those of the new ones that none holds."""
         born = integers(taken.leaves[2])
         if new is not None:
             born = np.concatenate([new.seq, born])
-        live = self._live
-        if not live:
-            gone = born
-        elif len(live) < len(born):
-            gone = born[~np.isin(born, np.fromiter(live, np.int64, len(live)))]
-        else:
-            gone = integers([seq for seq in born.tolist() if seq not in live])
+        gone = self._living.without(born)
         if not buried:
             return gone
         before = integers(buried)
         return np.concatenate([before, gone[~np.isin(gone, before)]])
-
-    def _hold(self, nodes: Iterable[LiveNode]) -> None:
-        live, died = self._live, self._dead.append
-        for node in nodes:
-            seq = node.seq
-            if seq not in live:
-                live[seq] = ref = _NodeRef(node, died)
-                ref.seq = seq
 
     def _name_leaves(self, leaves: Fields, names: list[str]) -> list[tuple[int, str]]:
         """Names found for leaves that were recorded without one."""
@@ -532,13 +530,13 @@ class Recorder:
 
     def node(self, seq: int) -> LiveNode | None:
         """The node of that number if it is alive."""
-        ref = self._live.get(seq)
-        return None if ref is None else ref()
+        with self._lock:
+            return self._living.node(seq)
 
     def alive(self) -> Array:
         """Numbers of all nodes that were alive at the last drain, sorted."""
         with self._lock:
-            return np.sort(np.fromiter(self._live, np.uint32, len(self._live)))
+            return self._living.numbers()
 
     def chunks(self) -> list[Chunk]:
         """Everything that is kept, encoded."""
@@ -553,8 +551,7 @@ class Recorder:
             self._log = EventLog(HookEffect)
             if listening:
                 instrument.sink = self._log
-            self._dead = deque()
-            self._live = {}
+            self._living = Living()
             self._unnamed = {}
             self.last_unwatched.let_go()
             self.missed = 0

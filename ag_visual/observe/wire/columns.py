@@ -149,36 +149,39 @@ class Chunk:
         parts = -(-(self.rows("nodes") + self.rows("runs")) // rows)
         if parts <= 1:
             return [self] if self.tables else []
-        each = {table: self._moments(table) for table in self.tables}
+        each = {table: self._moments(table) for table in self.tables if table not in _OF_NODES}
         times = np.concatenate([each[table] for table in ("nodes", "runs") if table in each])
         cuts = np.partition(times, np.arange(1, parts) * len(times) // parts)
         cuts = cuts[np.arange(1, parts) * len(times) // parts]
         found: list[Tables] = [{} for _ in range(parts)]
         for table, columns in self.tables.items():
-            moments = each[table]
+            if table in _OF_NODES:
+                # With their nodes, which come in order of time and of their numbers.
+                moments = columns[_OF_NODES[table]]
+                nodes = self.tables["nodes"]["seq"]
+                places = np.searchsorted(each["nodes"], cuts)
+                borders = np.append(nodes, nodes[-1] + 1)[places]
+            else:
+                moments, borders = each[table], cuts
             if bool((moments[1:] < moments[:-1]).any()):
                 order = np.argsort(moments, kind="stable")
                 moments = moments[order]
                 columns = {name: values[order] for name, values in columns.items()}
-            bounds = [0, *np.searchsorted(moments, cuts).tolist(), len(moments)]
+            bounds = [0, *np.searchsorted(moments, borders).tolist(), len(moments)]
             for part, start, end in zip(found, bounds[:-1], bounds[1:], strict=True):
                 if start < end:
                     part[table] = {name: values[start:end] for name, values in columns.items()}
         return [Chunk(tables) for tables in found if tables]
 
     def _moments(self, table: str) -> Array:
-        """When each row of a table was emitted; of what has no time of its own, its node's."""
+        """When each row of a table was emitted."""
         columns = self.tables[table]
         if table in ("freed", "labels"):
             return np.full(self.rows(table), np.inf)
-        if table not in ("nodes", *_OF_NODES):
+        if table != "nodes":
             return columns["t1" if table == "runs" else "t"]
         # An old node that is recorded late has still to come before those above it.
-        nodes = self.tables["nodes"]
-        t = np.minimum.accumulate(nodes["t"][::-1])[::-1]
-        if table == "nodes":
-            return t
-        return t[np.searchsorted(nodes["seq"], columns[_OF_NODES[table]])]
+        return np.minimum.accumulate(columns["t"][::-1])[::-1]
 
     @staticmethod
     def joined(chunks: Sequence[Chunk]) -> Chunk:

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ag_visual.arrays.quiet import silent
-from ag_visual.events.log import RUN_NUMBERS
+from ag_visual.events.log import RUN_NUMBERS, SMALLEST, TINY
 from ag_visual.events.node_record import (
     DTYPE,
     FORMAT,
@@ -46,8 +46,8 @@ _FACTS: Final = ("name", "site", "shape", "dtype", "outputs", "numel")
 _SAVED: Final = ("name", "bytes", "shape", "dtype", "flags")
 _LARGEST: Final = np.finfo(np.float64).max
 
-_BLOCK: Final = 16384
-"""Elements whose squares are taken at once."""
+_BLOCK: Final = 1 << 17
+"""Bytes of gradients whose squares are taken at once."""
 
 
 @dataclass(slots=True)
@@ -216,24 +216,34 @@ def _at(places: Array, values: Sequence[Any]) -> Sequence[Any]:
 
 @silent
 def _sums(parts: Sequence[Any], dtype: np.dtype[Any] | None) -> Array:
-    """The sum of squares of arrays of one size; infinite or nan only if an element is."""
+    """The sum of squares of arrays of one size; infinite or nan only if an element is, 0 if all
+    are.
+    """
     if dtype is None:
         return np.array(parts, np.float64)
     if dtype.kind == "c":
         dtype = np.dtype(f"f{dtype.itemsize // 2}")
-    each = len(parts[0]) // dtype.itemsize
+    size = len(parts[0])
     found = np.zeros(len(parts))
     # As many at once as stay in the processor's caches.
-    step = max(1, _BLOCK // max(1, each))
-    wide = np.empty((min(step, len(parts)), each))
-    for start in range(0, len(parts) if each else 0, step):
-        some = parts[start : start + step]
-        flat = np.frombuffer(b"".join(some), dtype).reshape(len(some), each)
-        block = wide[: len(some)]
-        block[...] = flat
-        sums = np.einsum("ij,ij->i", block, block, out=found[start : start + len(some)])
-        for i in np.flatnonzero(np.isinf(sums)):
-            # Squares leave the range of float64 long before its numbers do.
-            if np.isfinite(flat[i]).all():
-                sums[i] = _LARGEST
+    step = max(1, _BLOCK // max(1, size))
+    for start in range(0, len(parts) if size else 0, step):
+        rows = _rows(parts[start : start + step], dtype)
+        found[start : start + step] = np.einsum("ij,ij->i", rows, rows)
+    # Squares leave the range of a dtype long before its numbers do, at both ends.
+    odd = np.flatnonzero(~((found > TINY) & (found < np.inf)))
+    if len(odd) and size:
+        found[odd] = _wide_sums(_rows(_at(odd, parts), dtype).astype(np.float64))
     return found
+
+
+def _rows(parts: Sequence[bytes], dtype: np.dtype[Any]) -> Array:
+    rows = np.frombuffer(b"".join(parts), dtype).reshape(len(parts), -1)
+    return rows if dtype.itemsize >= 4 and dtype.kind == "f" else rows.astype(np.float64)
+
+
+def _wide_sums(rows: Array) -> Array:
+    sums: Array = np.einsum("ij,ij->i", rows, rows)
+    sums[np.isinf(sums) & np.isfinite(rows).all(1)] = _LARGEST
+    sums[(sums == 0) & rows.any(1)] = SMALLEST
+    return sums

@@ -106,6 +106,71 @@ test.each([
   expect(() => readTrace(text, 999)).toThrow(says);
 });
 
+/** A trace of these events and one slice of the usual kind. */
+function beside(...events: unknown[]): string {
+  return JSON.stringify([...events, slice('aten::mul', 10, 5)]);
+}
+
+// An object that cannot be made a text: String(it) throws.
+const mute = { toString: 1, valueOf: 2 };
+
+test.each([
+  ['process', { ...slice('a', 1, 1), pid: mute }, 2],
+  ['thread', { ...slice('a', 1, 1), tid: mute }, 2],
+  ['thread name', { ph: 'M', name: 'thread_name', pid: 1, tid: 1, args: { name: mute } }, 1],
+  ['process name', { ph: 'M', name: 'process_name', pid: 1, args: { name: mute } }, 1],
+  ['order', { ph: 'M', name: 'thread_sort_index', args: { sort_index: mute } }, 1],
+  [
+    'device',
+    {
+      ph: 'i',
+      name: '[memory]',
+      ts: 1,
+      args: { 'Total Allocated': 1, 'Device Type': 1, 'Device Id': mute }
+    },
+    1
+  ],
+  ['types', slice('a', 1, 1, { 'Input Dims': [[]], 'Input type': [mute] }), 2]
+])('what is no text is none: %s', (_, event, count) => {
+  expect(readTrace(beside(event)).count).toBe(count);
+});
+
+test('times are numbers, finite ones, and no empty text', () => {
+  const odd = ['', ' ', 'x', null, [3], true, 1e300, -1e308].map(ts => ({
+    ...slice('a', 0, 1),
+    ts
+  }));
+  const profile = readTrace(beside({ ...slice('a', 0, 1), ts: '5' }, ...odd, slice('a', 1, 1e305)));
+  expect([...profile.start]).toEqual([0, 5000]);
+  expect(profile.notices).toEqual(['9 events without a usable time or length left out.']);
+});
+
+test('what is no slice is counted by what it is', () => {
+  const of = (ph: string, more = {}): unknown => ({ ...slice('a', 1, 1), ph, ...more });
+  const notices = (...events: unknown[]): string[] => readTrace(beside(...events)).notices;
+  const kinds = [...'bneSTpF', 's', 't', 'f', 'C', 'N', 'P'].map(ph => of(ph));
+  expect(notices(...kinds, of('i'), of('I', { s: 't' }))).toEqual([
+    'Not shown: 7 asynchronous events, 1 arrow, 2 instant events, 3 counters and other events.'
+  ]);
+  expect(notices(of('C'))).toEqual(['Not shown: 1 counter or other event.']);
+  // What every trace of torch's has is no news.
+  expect(notices(of('s', { cat: 'fwdbwd' }), of('i', { s: 'g' }), of('i', { s: '' }))).toEqual([]);
+  const memory = { ...slice('[memory]', 1, 0, { 'Total Allocated': 4 }), ph: 'i' };
+  const few = readTrace(beside(memory, memory, memory), 999, { slices: 2 });
+  expect(few.notices).toEqual(['1 change of memory beyond the first 2 left out.']);
+});
+
+test('what began and never ended is drawn to the last thing that is told', () => {
+  const begun = [1, 2, 7].map(ts => ({ ...slice('a', ts, 0), ph: 'B' }));
+  const profile = readTrace(JSON.stringify(begun));
+  expect([...profile.end]).toEqual([6000, 6000, 6000]);
+});
+
+test('a file in UTF-16 is told as one', async () => {
+  const file = new Blob([new Uint8Array([0xff, 0xfe, 91, 0])]);
+  await expect(openProfile(file)).rejects.toThrow('UTF-16: save it as UTF-8');
+});
+
 test('a packed trace opens; one that is cut shows what came before', async () => {
   const stream = new Blob([traceText(training(2000))]).stream();
   const packed = await new Response(

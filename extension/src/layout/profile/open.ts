@@ -74,6 +74,9 @@ export async function openProfile(
     const profile = readColumns(new Uint8Array(await file.arrayBuffer()));
     return { profile, lanes: placeLanes(profile) };
   }
+  if ((head[0] === 0xff && head[1] === 0xfe) || (head[0] === 0xfe && head[1] === 0xff)) {
+    throw new Error('This file is text in UTF-16: save it as UTF-8.');
+  }
   const chunks = await unpacked(file);
   const first = await chunks.next();
   const profile =

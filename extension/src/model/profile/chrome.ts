@@ -34,6 +34,8 @@ export const TRACE_LIMITS: TraceLimits = {
   tracks: 5000
 };
 
+const OTHERS = 'counters and other events';
+
 type Fields = Record<string, unknown>;
 
 function fields(value: unknown): Fields | null {
@@ -43,8 +45,18 @@ function fields(value: unknown): Fields | null {
 }
 
 function number(value: unknown): number {
-  return typeof value === 'number' ? value : typeof value === 'string' ? Number(value) : NaN;
+  if (typeof value === 'string') return value.trim() === '' ? NaN : Number(value);
+  return typeof value === 'number' ? value : NaN;
 }
+
+/** A text of the file in one line; nothing for what is none: objects may refuse to be one. */
+function label(value: unknown, length: number): string {
+  const plain = typeof value === 'string' || typeof value === 'number';
+  return plain ? oneLine(String(value), length) : '';
+}
+
+/** ns from the beginning, about 300 years: what is farther is no time. */
+const FARTHEST = 2 ** 63;
 
 const HUE_OF_CATEGORY = new Map<string, Hue>([
   ['cpu_op', Hue.forward],
@@ -78,7 +90,8 @@ function noteOf(args: Fields): string {
     .map((dim: unknown, i) => {
       const type: unknown = Array.isArray(types) ? types[i] : '';
       const shape = JSON.stringify(dim) ?? '';
-      return typeof type === 'string' && shape !== '[]' ? `${type} ${shape}`.trim() : type || shape;
+      const named = typeof type === 'string' ? type : '';
+      return shape === '[]' ? named || shape : `${named} ${shape}`.trim();
     })
     .join(', ');
 }
@@ -162,9 +175,22 @@ export class ChromeTrace {
   private readonly pauses: Pause[] = [];
   /** microseconds that are the profile's zero */
   private zero = NaN;
+  /** ns of the last thing that is told */
+  private latest = 0;
   private bytes = 0;
   private events = 0;
-  private readonly left = { slices: 0, unusable: 0, asynchronous: 0, unclosed: 0, tracks: 0 };
+  private samples = 0;
+  private readonly left = {
+    slices: 0,
+    unusable: 0,
+    asynchronous: 0,
+    arrows: 0,
+    instants: 0,
+    others: 0,
+    samples: 0,
+    unclosed: 0,
+    tracks: 0
+  };
 
   constructor(private readonly limits: TraceLimits = TRACE_LIMITS) {
     this.names = new Texts(limits.names);
@@ -194,13 +220,13 @@ export class ChromeTrace {
             (broken && ` ${broken}`)
       );
     }
+    this.closeOpen();
     if (this.loose.count === 0) {
       throw new Error(
         `This trace holds no slices: ${plural(this.events, 'event')}, none of which says how ` +
           'long something took.' + (broken && ` ${broken}`)
       );
     }
-    this.closeOpen();
     const moved = this.sortTracks();
     return assemble(this.loose, {
       names: this.names.all,
@@ -218,6 +244,12 @@ export class ChromeTrace {
       splitter.cut === 'inside' ||
       (splitter.cut === 'between' && (!splitter.bare || this.bytes >= limits.bytes));
     const say = (count: number, text: string): string => (count > 0 ? text : '');
+    const unshown = [
+      say(left.asynchronous, plural(left.asynchronous, 'asynchronous event')),
+      say(left.arrows, plural(left.arrows, 'arrow')),
+      say(left.instants, plural(left.instants, 'instant event')),
+      say(left.others, plural(left.others, 'counter or other event', OTHERS))
+    ].filter(Boolean);
     return [
       broken && `${broken} The ${read} before that are shown.`,
       say(cut && !broken ? 1 : 0, `The file is cut short: the ${read} before its end are shown.`),
@@ -242,9 +274,11 @@ export class ChromeTrace {
         left.unusable,
         `${plural(left.unusable, 'event')} without a usable time or length left out.`
       ),
+      unshown.length > 0 ? `Not shown: ${unshown.join(', ')}.` : '',
       say(
-        left.asynchronous,
-        `${plural(left.asynchronous, 'asynchronous event')} are not shown: they have no track.`
+        left.samples,
+        `${plural(left.samples, 'change')} of memory beyond the first ` +
+          `${countText(limits.slices)} left out.`
       ),
       say(left.unclosed, `${plural(left.unclosed, 'slice')} never ended: drawn to the end.`),
       say(left.tracks, `${plural(left.tracks, 'slice')} of further tracks left out.`),
@@ -257,7 +291,10 @@ export class ChromeTrace {
     const ts = number(value);
     if (!Number.isFinite(ts)) return NaN;
     if (Number.isNaN(this.zero)) this.zero = Math.floor(ts);
-    return Math.round((ts - this.zero) * 1000);
+    const time = Math.round((ts - this.zero) * 1000);
+    if (!(Math.abs(time) < FARTHEST)) return NaN;
+    if (time > this.latest) this.latest = time;
+    return time;
   }
 
   private take(value: unknown): void {
@@ -281,9 +318,22 @@ export class ChromeTrace {
       case 'b':
       case 'n':
       case 'e':
+      case 'S':
+      case 'T':
+      case 'p':
+      case 'F':
         this.left.asynchronous++;
         return undefined;
+      case 's':
+        // Where a backward comes from is told by the numbers of ops, too.
+        if (event.cat !== 'fwdbwd') this.left.arrows++;
+        return undefined;
+      case 't':
+      case 'f':
+      case 'c':
+        return undefined;
       default:
+        this.left.others++;
         return undefined;
     }
   }
@@ -291,7 +341,7 @@ export class ChromeTrace {
   private complete(event: Fields): void {
     const start = this.time(event.ts);
     const length = Math.round(number(event.dur ?? 0) * 1000);
-    if (Number.isNaN(start) || !(length >= 0) || !Number.isFinite(length)) {
+    if (Number.isNaN(start) || !(length >= 0) || length > FARTHEST) {
       this.left.unusable++;
       return;
     }
@@ -338,7 +388,7 @@ export class ChromeTrace {
   }
 
   private closeOpen(): void {
-    let to = 0;
+    let to = this.latest;
     for (let i = 0; i < this.loose.count; i++) to = Math.max(to, this.loose.end[i]);
     for (const lane of this.lanes.values()) {
       for (const { name, hue, start, args } of lane.open.splice(0)) {
@@ -385,8 +435,15 @@ export class ChromeTrace {
   private instant(event: Fields): void {
     const args = fields(event.args);
     if (event.name !== '[memory]' || !args) {
+      // Those of a whole trace say where its window is.
+      if ((event.s ?? 't') === 't') this.left.instants++;
       return;
     }
+    if (this.samples >= this.limits.slices) {
+      this.left.samples++;
+      return;
+    }
+    this.samples++;
     const time = this.time(event.ts);
     const total = number(args['Total Allocated'] ?? NaN);
     if (Number.isNaN(time) || !Number.isFinite(total)) {
@@ -394,7 +451,7 @@ export class ChromeTrace {
       return;
     }
     const kind = number(args['Device Type'] ?? 0);
-    const key = kind === 0 ? 'CPU' : `device ${oneLine(String(args['Device Id']), 12)}`;
+    const key = kind === 0 ? 'CPU' : `device ${label(args['Device Id'], 12)}`;
     let samples = this.memory.get(key);
     if (!samples && this.memory.size < 64) this.memory.set(key, (samples = new Samples(key)));
     const [bytes, address] = [number(args.Bytes ?? NaN), number(args.Addr ?? NaN)];
@@ -402,7 +459,7 @@ export class ChromeTrace {
   }
 
   private keyOf({ pid, tid }: Fields): string {
-    return `${oneLine(String(pid ?? ''), 60)} ${oneLine(String(tid ?? ''), 60)}`;
+    return `${label(pid, 60)} ${label(tid, 60)}`;
   }
 
   private laneOf(event: Fields): Lane | null {
@@ -411,8 +468,8 @@ export class ChromeTrace {
     if (known || this.lanes.size >= this.limits.tracks) {
       return known ?? null;
     }
-    const process = oneLine(String(event.pid ?? ''), 60);
-    const thread = oneLine(String(event.tid ?? ''), 60);
+    const process = label(event.pid, 60);
+    const thread = label(event.tid, 60);
     const lane: Lane = { row: this.loose.tracks.length, process, thread, open: [] };
     this.loose.tracks.push({ name: '', process });
     this.lanes.set(key, lane);
@@ -423,14 +480,15 @@ export class ChromeTrace {
 
   private name(event: Fields): void {
     const args = fields(event.args);
-    if (!args || this.threadNames.size > this.limits.tracks) {
+    const known = Math.max(this.threadNames.size, this.processes.size, this.order.size / 2);
+    if (!args || known > this.limits.tracks) {
       return;
     }
-    const process = oneLine(String(event.pid ?? ''), 60);
+    const process = label(event.pid, 60);
     if (event.name === 'thread_name') {
-      this.threadNames.set(this.keyOf(event), oneLine(String(args.name), 80));
+      this.threadNames.set(this.keyOf(event), label(args.name, 80));
     } else if (event.name === 'process_name') {
-      this.processes.set(process, oneLine(String(args.name), 80));
+      this.processes.set(process, label(args.name, 80));
     } else if (event.name === 'thread_sort_index') {
       this.order.set(this.keyOf(event), number(args.sort_index));
     } else if (event.name === 'process_sort_index') {

@@ -41,6 +41,7 @@ export const TIME_CSS = `
 .agv-root .agv-timing-below h2 { margin: 0 0 6px; font-size: 13px; font-weight: 650;
   overflow-wrap: anywhere; }
 .agv-root .agv-timing-below h2 .agv-quiet { font-weight: 400; margin-right: 10px; }
+.agv-root .agv-timing-below h2 .agv-link + .agv-link { margin-left: 10px; }
 .agv-root .agv-timing-beside { padding-bottom: 10px; }
 .agv-root .agv-timing-chosen { padding-bottom: 8px; margin-bottom: 8px;
   border-bottom: 1px solid var(--agv-line); }
