@@ -111,6 +111,12 @@ unary(
 )
 
 
+def _leaky_relu(xp, self, negative_slope=0.01):
+    if 0 < negative_slope <= 1:  # the larger one of both, NaN and zeros as they are
+        return xp.maximum(self, self * negative_slope)
+    return where(xp, self > 0, self, self * negative_slope)
+
+
 def _leaky_relu_backward(xp, grad_output, self, negative_slope, self_is_result: bool = False):
     return grad_output * kernels.slopes(xp, self, negative_slope)
 
@@ -129,7 +135,7 @@ backward_op(
 unary(
     "leaky_relu",
     lambda F, g, self, negative_slope: F.leaky_relu_backward(g, self, negative_slope),
-    lambda xp, self, negative_slope=0.01: where(xp, self > 0, self, self * negative_slope),
+    _leaky_relu,
     method=False,
     inplace_node="LeakyReluBackward1",
     samples=sampled(0.2),

@@ -98,7 +98,7 @@ unary(
 )
 unary(
     "rsqrt",
-    lambda g, result: -0.5 * g * (result * result * result),
+    lambda F, g, result: -0.5 * g * F.pow(result, 3),
     lambda xp, self: 1 / xp.sqrt(self),
     low=0.2,
     high=3.0,

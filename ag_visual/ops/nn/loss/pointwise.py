@@ -206,7 +206,7 @@ def _l1_loss(
     return _weighted_mean(F, values, weight, number)
 
 
-def _bowl(name: str, arg: str, value, slope, curve) -> None:
+def _bowl(name: str, arg: str, value, clipped, slope, curve) -> None:
     """A loss of the difference alone, quadratic inside and linear outside of a bound."""
     title = "".join(part.capitalize() for part in name.split("_")).replace("L1L", "L1L")
 
@@ -217,15 +217,14 @@ def _bowl(name: str, arg: str, value, slope, curve) -> None:
         off = self - target
         if off.dtype.kind in "bu":  # of which differences are not
             raise not_implemented(name, dtypes.of_array(off), ". Convert with .float() first.")
-        return reduced_array(value(functools.partial(where, xp), off, bound), reduction)
+        return reduced_array(value(xp, off, bound), reduction)
 
     def rule(F, g, *known):
         return getattr(F, f"{name}_backward")(g, *known)
 
     @takes("xp", "grad_output", *known)
     def backward(xp, grad_output, self, target, reduction: int, bound: float):
-        sloped = slope(functools.partial(where, xp), self - target, bound)
-        return grad_output * (sloped * share_of(self, reduction))
+        return grad_output * (clipped(xp, self - target, bound) * share_of(self, reduction))
 
     def bend(F, g, grad_output, self, target, reduction: int, bound: float):
         curved = curve(F.where, self - target, bound)
@@ -262,10 +261,15 @@ def _bowl(name: str, arg: str, value, slope, curve) -> None:
     )
 
 
-# Of arrays and of Tensors, each with its `where`: for kernel and rule.
-def _huber_value(where, off, delta: float):
+# Values and clipped slopes of arrays. Slopes and curves also of Tensors, each with its `where`.
+def _huber_value(xp, off, delta: float):
     size = abs(off)
-    return where(size <= delta, 0.5 * (off * off), delta * (size - 0.5 * delta))
+    inside = xp.minimum(size, delta)
+    return inside * (size - 0.5 * inside)
+
+
+def _huber_clipped(xp, off, delta: float):
+    return activation.between(xp, off, -delta, delta)
 
 
 def _huber_slope(where, off, delta: float):
@@ -276,9 +280,15 @@ def _huber_curve(where, off, delta: float):
     return where(abs(off) < delta, off * 0 + 1, 0.0)  # as torch's, at the kink too
 
 
-def _smooth_value(where, off, beta: float):
+def _smooth_value(xp, off, beta: float):
+    if beta == 1:
+        return _huber_value(xp, off, beta)
     size = abs(off)
-    return where(size < beta, (0.5 / beta) * (off * off), size - 0.5 * beta)
+    return where(xp, size < beta, (0.5 / beta) * (off * off), size - 0.5 * beta)
+
+
+def _smooth_clipped(xp, off, beta: float):
+    return activation.between(xp, off / beta, -1.0, 1.0)
 
 
 def _smooth_slope(where, off, beta: float):
@@ -289,8 +299,8 @@ def _smooth_curve(where, off, beta: float):
     return where(abs(off) < beta, off * 0 + 1 / beta, 0.0)
 
 
-_bowl("huber_loss", "delta", _huber_value, _huber_slope, _huber_curve)
-_bowl("smooth_l1_loss", "beta", _smooth_value, _smooth_slope, _smooth_curve)
+_bowl("huber_loss", "delta", _huber_value, _huber_clipped, _huber_slope, _huber_curve)
+_bowl("smooth_l1_loss", "beta", _smooth_value, _smooth_clipped, _smooth_slope, _smooth_curve)
 
 
 @composite("huber_loss", method=False, spaces="nn.functional", autocast="float32")
