@@ -147,13 +147,16 @@ describe('playing', () => {
   });
 
   it('goes through a recording, on and back', async () => {
-    const page = await offline({ ...NO_LESSON, speed: 2 });
+    // At the slowest pace: on a busy machine a page may take longer to draw than a step lasts.
+    const page = await offline({ ...NO_LESSON, speed: 0.25 });
     await page.press('k');
-    await until(page, () => /^Before step ([3-9]|1\d) /.test(page.text('.agv-pill')));
+    await until(page, () => /^Before step ([2-9]|1\d) /.test(page.text('.agv-pill')));
     expect(page.handle.model.selected).not.toBeNull();
+    expect(page.text('.agv-bar')).toContain('Playing');
     await page.press('k');
+    expect(page.text('.agv-bar')).not.toContain('Playing');
     const { cursor } = page.handle.model;
-    await page.settle(400);
+    await page.settle(2200);
     expect(page.handle.model.cursor).toBe(cursor);
     await close();
     const back = await offline({ ...NO_LESSON, speed: 8, direction: 'back' });
