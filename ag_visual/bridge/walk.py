@@ -78,26 +78,41 @@ def discover(
     if leaves < len(order):
         order = [*order[leaves:], *order[:leaves]]
     last = Last()
-    new, broken = [], []
+    new, unwired, broken = [], [], []
     for (rank, function, birth, below, metadata), seq in zip(order, sequence, strict=False):
         known[function] = node = TorchNode()
         node.know(function, seq, metadata, birth or _no_birth(thread), last)
         if len(below) == 2:  # spelled out, as most nodes have one or two
             (one, at), second = below
-            first = known[one], at
-            other, at = second
-            node.next_functions = first, (second if other is None else (known[other], at))
+            under = known[one]
+            other, place = second
+            if other is not None:
+                beside = known[other]
+                second = beside, place
+                if beside is None:
+                    unwired.append((node, below))
+            node.next_functions = (under, at), second
+            if under is None:
+                unwired.append((node, below))
         elif len(below) == 1:
             ((one, at),) = below
-            node.next_functions = ((known[one], at),)
+            under = known[one]
+            node.next_functions = ((under, at),)
+            if under is None:
+                unwired.append((node, below))
         else:
-            node.next_functions = tuple([(known[under], at) for under, at in below])
+            node.next_functions = ()
+            if below:
+                unwired.append((node, below))
         metadata[KEY] = node
         new.append(node)
         if node.breaks is not None:
             broken.append(node)
         if numbers is not None and rank != _LEAF_RANK:
             numbers.setdefault(rank, []).append((node.name(), node.seq))
+    # What threads numbered side by side may lead to a node with a higher number than its own.
+    for node, below in unwired:
+        node.next_functions = tuple([(known[under], at) for under, at in below])
     for node in broken:
         node.find_makers()
     TorchNode.unwired.extend(new)

@@ -118,3 +118,37 @@ def test_threads_end_as_they_began_and_one_that_goes_on_is_left_alone() -> None:
     assert not results[-1].grad_fn.metadata
     assert watched._watcher._modes == [watched._watcher._mode]
     assert not watched._watcher._ended
+
+
+@pytest.mark.parametrize("how", ["alone", "first", "second", "many"])
+def test_a_node_leads_to_one_that_another_thread_made_with_a_higher_number(how: str) -> None:
+    """torch numbers the nodes of each thread by itself, from 0 on."""
+    x = torch.ones(3, requires_grad=True)
+    made: list[Any] = []
+
+    def work() -> None:
+        h = x
+        for _ in range(50):
+            h = h * 1.5
+        made.append(h)
+
+    def program() -> None:
+        far = made[0]
+        near = far if how == "alone" else x + 1.5
+        joined = {
+            "alone": lambda: far.exp(),
+            "first": lambda: far * near,
+            "second": lambda: near * far,
+            "many": lambda: torch.cat([near, far, near]),
+        }[how]()
+        joined.sum().backward()
+
+    with ag.watch(torch) as watched:
+        run(work)
+        run(program)
+    found = watched.recording
+    seqs = {int(node["seq"]) for node in rows(found, "nodes")}
+    seqs |= {int(leaf["seq"]) for leaf in rows(found, "leaves")}
+    ends = [int(edge["dst"]) for edge in rows(found, "edges")]
+    reached = {end for end in ends if end in seqs}
+    assert len(seqs - reached) == 1  # the sum: all others have a consumer

@@ -39,7 +39,7 @@ def _lines(xp: Any, array: Array, axis: int) -> Array | None:
     """The lines along an axis as rows, where they can be parted: none has NaN."""
     if xp is not numpy or array.dtype.kind not in "fiu" or array.shape[axis] < _LONG:
         return None
-    if not array.size or array.max() != array.max():
+    if not array.size or numpy.isnan(array.max()):
         return None
     return xp.ascontiguousarray(xp.moveaxis(array, axis, -1)).reshape(-1, array.shape[axis])
 
