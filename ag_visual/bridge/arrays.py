@@ -9,7 +9,7 @@ import weakref
 from collections import deque
 from collections.abc import Callable
 from functools import partial
-from math import prod
+from math import inf as INFINITY, prod
 from typing import Any, Final
 
 import ml_dtypes
@@ -22,7 +22,7 @@ from ag_visual.arrays.coo import Coo
 from ag_visual.bridge.grad_mode import without_grad
 from ag_visual.core.storage import uids
 from ag_visual.engine.norms import norm2, squares
-from ag_visual.events.log import SMALL
+from ag_visual.events.log import SMALL, TINY
 
 MOST_WRITES: Final = 64
 """Writes of one storage that are remembered, the last ones."""
@@ -164,6 +164,7 @@ _NONE: Final[Figures] = (-1.0, None)
 LISTED: Final = 24
 """Elements up to which a list of the numbers is made faster than an array that shares memory."""
 
+_summed: Final = {torch.float32, torch.float64}
 _listed: Final = {torch.float32, torch.float64, torch.float16, torch.complex64, torch.complex128}
 
 
@@ -176,8 +177,14 @@ def figure(gradient: Any) -> Figures:
     """The figures of a gradient that arrives at a node."""
     try:
         if type(gradient) is Tensor:
-            dtype = gradient.dtype
-            if 0 < gradient.numel() <= LISTED and dtype in _listed:
+            dtype, count = gradient.dtype, gradient.numel()
+            if count > SMALL:  # as the end of this says, with calls less
+                if dtype in _summed and not torch._C._len_torch_dispatch_stack():
+                    flat = _numpy(gradient).ravel("K")
+                    total = float(flat.dot(flat))
+                    if TINY < total < INFINITY:
+                        return total, None
+            elif 0 < count <= LISTED and dtype in _listed:
                 return gradient.tolist(), dtype
             array = array_of(gradient) if gradient.requires_grad else unseen(_numpy, gradient)
         elif gradient is None:

@@ -86,12 +86,17 @@ def _arrives_in(task: Any) -> Callable[[Any], Any]:
         node = node_of(_current_autograd_node())
         if (
             node is not None
-            and (dtype := node.listed) is not None
             and type(gradient) is Tensor
             and instrument.gate is None
             and instrument.sink is log
             and not (several and get_ident() != thread)
         ):
+            dtype = node.listed
+            if dtype is None:
+                value, dtype = _figure(node, task, gradient)
+                began = entered if dtype is not None else perf_counter_ns()
+                put((node, entered, thread, value, dtype, began))
+                return None
             try:
                 put((node, entered, thread, gradient.tolist(), dtype, entered))
                 return None
@@ -150,7 +155,20 @@ def _before_run(node: TorchNode, grads: Any) -> Any:
     if task is None or task.over:
         return None
     try:
-        return _looked_at(node, task, grads, entered)
+        log, thread = instrument.sink, get_ident()
+        if (
+            log is None
+            or log is not task.log
+            or instrument.gate is not None
+            or thread != task.modeless
+            or len(grads) != 1
+        ):
+            return _looked_at(node, task, grads, entered)
+        found = _figure(node, task, grads[0])
+        if node.leaf:
+            task.leaves.append(found[0])
+        task.put((node, entered, thread, *found, perf_counter_ns()))
+        return None
     except Exception as error:
         task.failed(error)
         return None

@@ -400,8 +400,7 @@ class Watcher:
     def _module_begins(self, module: Any, args: Any) -> None:
         if instrument.sink is not None:
             try:
-                with DisableTorchFunction():
-                    self._thread.modules.append(calls.enter(module))
+                self._thread.modules.append(calls.enter(module))
             except Exception as error:
                 self.failed(error)
 

@@ -36,12 +36,14 @@ MOST_PENDING: Final = 2048
 MOST_LINES: Final = 65_536
 """Operations whose lines are remembered where nothing is recorded: about 0.15 kB each."""
 
-PLAIN, QUIET, WRITE, MAYBE, DATA, SET_DATA, BACKWARD, HOOK = range(8)
-"""Kinds of functions: makes something new; nothing to see; writes in place; may, by its arguments;
-`.data` is read; is set; runs a backward; adds a hook."""
+PLAIN, QUIET, WRITE, MAYBE, FLAGGED, DATA, SET_DATA, BACKWARD, HOOK = range(9)
+"""Kinds of functions: makes something new; nothing to see; writes in place; may; does so where an
+argument says it; `.data` is read; is set; runs a backward; adds a hook."""
 
 _BACKWARD: Final = {torch.Tensor.backward, torch.autograd.backward, torch.autograd.grad}
 _WRITES_AT_TIMES: Final = {"batch_norm", "instance_norm", "native_batch_norm"}
+_FLAGS: Final = {"inplace", "max_norm"}
+"""Arguments by which functions of torch's that are written in Python write."""
 _BATCH_NORM: Final = torch.nn.functional.batch_norm
 TRAINING: Final = "batch_norm"
 """What the write of running statistics is called, of which no version is counted."""
@@ -76,8 +78,13 @@ class _Functions(dict[Any, int]):
             return WRITE
         if name.endswith("_") and not name.endswith("__"):
             return WRITE
-        if name in _WRITES_AT_TIMES or isinstance(function, FunctionType):
+        if name in _WRITES_AT_TIMES:
             return MAYBE
+        if isinstance(function, FunctionType):
+            code = function.__code__
+            names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+            own = function.__module__.partition(".")[0] == "torch"
+            return PLAIN if own and _FLAGS.isdisjoint(names) else FLAGGED
         return PLAIN
 
 
@@ -106,7 +113,7 @@ class Forward(TorchFunctionMode):
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kind = self._functions[func]
-        if kind:
+        if kind and (kind != FLAGGED or _is_flagged(args, kwargs)):
             return self._special(kind, func, args, kwargs or {})
         before = _get_sequence_nr()
         if not kwargs:
@@ -244,7 +251,7 @@ class Forward(TorchFunctionMode):
         targets: list[Any] = []
         began = perf_counter_ns()
         try:
-            if kind in (WRITE, MAYBE):
+            if kind in (WRITE, MAYBE, FLAGGED):
                 targets = _targets(kind, args, kwargs)
                 if targets and not TELLS:
                     watcher.behind()  # after the write nodes show nobody what they saved
@@ -271,7 +278,7 @@ class Forward(TorchFunctionMode):
             elif kind == WRITE:
                 if func.__name__ == "detach_":
                     watcher.origins.note(args[0], "detach_", source.call_site_of(frame), args[0])
-            elif kind == MAYBE:
+            elif kind in (MAYBE, FLAGGED):
                 self.made(result, before, frame, func, args)
                 if func is _BATCH_NORM:
                     self._statistics(result, args[1:3], kwargs, frame, began)
@@ -334,7 +341,7 @@ class Numbered(Forward):
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kind = self._functions[func]
-        if kind:
+        if kind and (kind != FLAGGED or _is_flagged(args, kwargs)):
             return self._special(kind, func, args, kwargs or {})
         before = _get_sequence_nr()
         if not kwargs:
@@ -419,6 +426,19 @@ def _version(tensor: Any) -> int | None:
         return None
 
 
+def _is_flagged(args: Any, kwargs: Any) -> bool:
+    """Whether an argument may say that others are written."""
+    for each in args:  # no generators: this is asked at each activation of a network
+        if each is True:
+            return True
+    if kwargs:
+        for each in kwargs.values():
+            if each is True:
+                return True
+        return kwargs.get("max_norm") is not None
+    return False
+
+
 def _targets(kind: int, args: Any, kwargs: Any) -> list[Any]:
     """(tensor, its version) of what a call may write to."""
     out = kwargs.get("out")
@@ -426,7 +446,7 @@ def _targets(kind: int, args: Any, kwargs: Any) -> list[Any]:
         given: Any = [out]
     elif kind == WRITE:
         given = args[:1] if args and isinstance(args[0], torch.Tensor) else args
-    elif kwargs.get("inplace") or any(each is True for each in (*args, *kwargs.values())):
+    elif _is_flagged(args, kwargs):
         given = [*args, *kwargs.values()]
     else:
         return []
@@ -440,7 +460,7 @@ def _targets(kind: int, args: Any, kwargs: Any) -> list[Any]:
 
 def _op_name(func: Any, kind: int) -> str:
     name = getattr(func, "__name__", "?")
-    return f"{name}_" if kind == MAYBE else str(name)
+    return f"{name}_" if kind in (MAYBE, FLAGGED) else str(name)
 
 
 def emit_write(memory: Memory, version: int, op: str, call_site: CallSite, began: int) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import threading
+from threading import get_ident
 from types import CodeType
 from typing import Any
 
@@ -43,7 +44,9 @@ def enter(name: str, kind: str, about: Any, level: Level | None = None) -> int:
     parent = ranges[-1][0] if ranges else 0
     number = next(_numbers)
     ranges.append((number, about))
-    _emit(number, parent, name, kind, level)
+    sink = instrument.sink
+    if sink is not None:
+        sink.emit((RANGE, perf_counter_ns(), get_ident(), number, parent, name, kind, level))
     return number
 
 
@@ -52,7 +55,7 @@ def leave(number: int) -> None:
     ranges = _open.ranges
     while ranges and ranges[-1][0] >= number:
         ranges.pop()
-    _emit(number, -1, "", "", None)
+    _left(number)
 
 
 def depth() -> int:
@@ -69,7 +72,7 @@ def leave_to(depth: int) -> None:
     if len(ranges) > depth:
         number = ranges[depth][0]
         del ranges[depth:]
-        _emit(number, -1, "", "", None)
+        _left(number)
 
 
 def enter_level(kind: str, depth: int, size: int, call_site: CallSite) -> int:
@@ -80,8 +83,7 @@ def enter_level(kind: str, depth: int, size: int, call_site: CallSite) -> int:
     return enter(name, kind, None, (kind, depth, size, *(call_site or (None, 0))))
 
 
-def _emit(number: int, parent: int, name: str, kind: str, level: Level | None) -> None:
+def _left(number: int) -> None:
     sink = instrument.sink
     if sink is not None:
-        thread = threading.get_ident()
-        sink.emit((RANGE, perf_counter_ns(), thread, number, parent, name, kind, level))
+        sink.emit((RANGE, perf_counter_ns(), get_ident(), number, -1, "", "", None))

@@ -36,7 +36,25 @@ def enter(module: Any) -> int:
     around = ranges.around()
     path = around.paths.get(id(module)) if type(around) is _Call else None
     if path is None:
-        call = _Call("", {id(m): p for p, m in module.named_modules()})
-        return ranges.enter(kind, kind, call)
+        return ranges.enter(kind, kind, _Call("", _paths(module)))
     name = path.removeprefix(f"{around.path}.") if around.path else path
     return ranges.enter(name or kind, kind, _Call(path, around.paths))
+
+
+def _paths(module: Any) -> dict[int, str]:
+    """Those of a module and all below it, by id, as `named_modules` names them.
+
+    Without its generators, one inside of another: this is done in each call of an outermost module.
+    """
+    paths: dict[int, str] = {}
+    pending = [("", module)]
+    while pending:
+        path, inner = pending.pop()
+        if id(inner) not in paths:
+            paths[id(inner)] = path
+            below = inner._modules
+            if below:
+                prefix = f"{path}." if path else ""
+                found = [(prefix + name, m) for name, m in below.items() if m is not None]
+                pending += found[::-1]
+    return paths
