@@ -241,8 +241,35 @@ class Memory:
         self.written = 0
         self.writes: deque[Any] | None = None
 
+    @property
+    def lives(self) -> bool:
+        """Whether the storage does."""
+        return self.ref() is not None
 
-_memories: dict[int, Memory] = {}
+
+FEWEST: Final = 256
+"""Storages of which something is remembered before those that are gone are left out."""
+
+
+class _Memories(dict[int, Memory]):
+    """By the `id` of a storage: one object of Python's as long as the storage lives.
+
+    Nothing is called as one dies: its last owner is most often torch's engine amid a backward.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.most = FEWEST
+
+    def leave_out_dead(self) -> None:
+        """Forget those that are gone."""
+        for key, memory in list(self.items()):
+            if not memory.lives and self.get(key) is memory:
+                del self[key]
+        self.most = 2 * len(self) + FEWEST
+
+
+_memories: Final = _Memories()
 
 
 def memory_of(tensor: torch.Tensor) -> Memory | None:
@@ -251,18 +278,13 @@ def memory_of(tensor: torch.Tensor) -> Memory | None:
         storage = tensor.untyped_storage()
     except (NotImplementedError, RuntimeError):
         return None
-    key = id(storage)  # one object as long as the storage lives
+    key = id(storage)
     found = _memories.get(key)
     if found is None or found.ref() is not storage:
-        ref = weakref.ref(storage, lambda ref: _forget(key, ref))
-        found = _memories[key] = Memory(ref)
+        if len(_memories) > _memories.most:
+            _memories.leave_out_dead()
+        found = _memories[key] = Memory(weakref.ref(storage))
     return found
-
-
-def _forget(key: int, ref: weakref.ref[Any]) -> None:
-    found = _memories.get(key)
-    if found is not None and found.ref is ref:
-        del _memories[key]
 
 
 def forget_all() -> None:

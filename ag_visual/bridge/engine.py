@@ -285,7 +285,7 @@ class Watcher:
         if type(mode) is Numbered:
             if len(self._births) > (MOST_BORN if self.events else MOST_LINES):
                 self._births = {}
-            self._births.update({note[FIRST_RANK]: note for note in notes})
+            self._births.update(zip(map(_first_rank, notes), notes, strict=True))
         return notes
 
     def several(self) -> None:
@@ -347,6 +347,16 @@ class Watcher:
                 self.silent.add(memory)
         if self.events:
             forward.emit_write(memory, version, op, call_site, began)
+
+    def _silent_now(self) -> list[Memory]:
+        """Storages that live and were written where nobody counts it."""
+        if not self.silent:
+            return []
+        with self._lock:
+            found = [memory for memory in self.silent if memory.lives]
+            if not found:
+                self.silent.clear()
+        return found
 
     def explain_write(self, error: RuntimeError, func: Any, args: Any, frame: Any) -> None:
         """An operation raised: perhaps as it must not write there."""
@@ -429,7 +439,7 @@ class Watcher:
                         self.several()
                     if not roots:
                         pass
-                    elif self.events or self.silent:
+                    elif self.events or self._silent_now():
                         asked = () if kwargs.get("accumulate_grad") else args[3]
                         task, silent = self._begin(roots, args, call_site, asked)
                     else:
@@ -526,8 +536,7 @@ class Watcher:
     ) -> tuple[Backward, list[Any]]:
         """asked: tensors or edges whose gradients are to be returned."""
         task = self._task(roots, args, call_site)
-        with self._lock:
-            written = list(self.silent)
+        written = self._silent_now()
         silent = problems.silent_writes(task, written) if written else []
         self._thread.task = task  # from here on its end is emitted
         if self.events and instrument.begin is not None:
@@ -590,6 +599,7 @@ def _nodes_of(asked: Any, task: Backward) -> list[TorchNode]:
 
 
 _result: Final = operator.itemgetter(RESULT)
+_first_rank: Final = operator.itemgetter(FIRST_RANK)
 
 MOST_BORN: Final = 128
 """Births that are kept after nodes were found by them, for those that no living result leads to."""

@@ -143,12 +143,18 @@ class TorchNode:
             return
         else:
             metas = function._input_metadata
-            found = list(map(_outline, metas))
-            self.simple, self.listed = len(found) == 1 and not kind.custom, None
+            self.simple, self.listed = len(metas) == 1 and not kind.custom, None
             if self.simple:
-                self.listed = listed_as(found[0][0], metas[0].dtype)
+                meta = metas[0]
+                if kind.dtype is not meta.dtype or kind.shape != _shape(meta):
+                    kind.shape, kind.dtype = _shape(meta), meta.dtype
+                    kind.outputs = ((kind.shape, dtypes[kind.dtype]),)
+                    kind.listed = listed_as(kind.shape, kind.dtype)
+                self.outputs, self.listed = kind.outputs, kind.listed
                 kind.single = kind.single or shape is not None
-            self.outputs = tuple(found) or (((), dtypes[torch.float32]),)
+            else:
+                found = tuple([(_shape(meta), dtypes[meta.dtype]) for meta in metas])
+                self.outputs = found or (((), dtypes[torch.float32]),)
         if kind.tensors:
             if unpacked == last.trusted:
                 self.saved = read_unpacked(function, kind, last)
@@ -450,17 +456,20 @@ class TorchNode:
         return function if function is not None and function.metadata.get(KEY) is self else None
 
 
-def _outline(meta: Any) -> tuple[tuple[int, ...], Any]:
-    """Shape and dtype of one output; of a nested one without a shape that of nothing."""
+def _shape(meta: Any) -> tuple[int, ...]:
+    """The shape of one output; of a nested one without a shape that of nothing."""
     try:
-        return lengths(meta.shape), dtypes[meta.dtype]
+        return lengths(meta.shape)
     except RuntimeError:
-        return (-1,), dtypes[meta.dtype]
+        return (-1,)
 
 
 def leads(above: TorchNode, node: TorchNode) -> bool:
     """Whether a node has an edge to another one."""
-    return any(below is node for below, _ in above.next_functions)
+    for below, _ in above.next_functions:  # noqa: SIM110 (a generator costs more than the rest)
+        if below is node:
+            return True
+    return False
 
 
 def _argument(op: str, at: int) -> str:

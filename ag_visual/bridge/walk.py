@@ -6,7 +6,6 @@ import operator
 import weakref
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
-from itertools import islice
 from time import perf_counter_ns
 from types import MappingProxyType
 from typing import Any, Final
@@ -42,24 +41,27 @@ def discover(
     """
     # In many short steps, most of them in C, it takes half as long as in one loop with them all.
     known: dict[Any, Any] = {None: None}
+    functions: list[Any] = []
     below_known: list[Edges] = []
-    reached = 0  # how many of `known` are below `roots`
+    reached = 0  # how many are below `roots`
     # The last ones first: most of the others are found below them.
     for beginning in roots, others:
-        pending = [function for function, _ in beginning]
-        while pending:
-            function = pending.pop()
-            if function not in known:
-                known[function] = None
+        for function, _ in reversed(beginning):
+            if function in known:
+                continue
+            known[function] = None
+            pending = [function]
+            for function in pending:  # it grows
                 edges: Edges = ()
                 if not reached or type(function.metadata.get(KEY)) is not TorchNode:
                     edges = function.next_functions
                     for under, _ in edges:
                         if under not in known:
+                            known[under] = None
                             pending.append(under)
                 below_known.append(edges)
-        reached = reached or len(known)
-    functions = list(known)[1:]
+            functions += pending
+        reached = reached or len(functions)
     data = [function.metadata for function in functions]
     ranks = [function._sequence_nr() for function in functions]
     found: list[Any] = [
@@ -121,8 +123,8 @@ def discover(
     for function, tensor in (*roots, *others):
         if tensor is not None:
             known[function].made_tensor(tensor)
-    if reached < len(known):
-        return new, {function: known[function] for function in islice(known, 1, reached)}
+    if reached < len(functions):
+        return new, {function: known[function] for function in functions[:reached]}
     del known[None]
     return new, known
 
@@ -139,6 +141,8 @@ def _inherited(order: list[New], unborn: dict[Any, int]) -> list[New]:
     """
     births: dict[Any, Any] = {}
     for _, function, birth, below, _ in reversed(order):
+        if not unborn:
+            break
         birth = birth or births.get(function)
         if birth is not None and birth[CODE] is not None:
             for under, _ in below:
