@@ -28,6 +28,7 @@ from ag_visual.arrays.kernels import (
     norm,
     pool,
     recurrent,
+    scans,
     scatter,
     softmax,
 )
@@ -719,3 +720,71 @@ def test_exp_less_one_and_log_of_one_more(used: list[str], name: str) -> None:
     agree(*both(of_numbers, x.astype("float64")))
     agree(*both(of_numbers, x[::2]))
     assert not used
+
+
+@needs_numba
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_scans(used: list[str], dtype: str) -> None:
+    x = rows(dtype)
+    tied = numpy.round(x[16:]) * numpy.array([1, -1, 0, -0.0] * 9 + [1], dtype)
+    for given in (*(numpy.asarray(way(x)) for way in WAYS.values()), tied, tied.T):
+        for dim in range(given.ndim):
+            used.clear()
+            for product in (False, True):
+                for backwards in (False, True):
+                    found = both(scans.cumulate, given, dim, product, backwards)
+                    same(*found)
+            for largest in (False, True):
+                for found in zip(*both(scans.running_extreme, given, dim, largest), strict=True):
+                    same(*found)
+            wanted = ["cumulate"] * 4 + ["running_extreme"] * 2
+            assert used == (wanted if given.size else [])
+    used.clear()
+    for other in (x.astype("float16"), x.astype(complex), numpy.arange(12).reshape(3, 4)):
+        same(*both(scans.cumulate, other, 1))
+    assert not used
+
+
+def same(found: Any, wanted: Any) -> None:
+    """Bit by bit, but for the kind of a NaN, and row by row in memory."""
+    assert found.dtype == wanted.dtype
+    assert found.flags.c_contiguous
+    assert wanted.flags.c_contiguous
+    numpy.testing.assert_array_equal(found, wanted)
+    there = ~numpy.isnan(wanted)
+    assert numpy.array_equal(numpy.signbit(found.real[there]), numpy.signbit(wanted.real[there]))
+
+
+@needs_numba
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("rank", [2, 3])
+def test_grid_sample(used: list[str], rank: int, dtype: str) -> None:
+    rng = numpy.random.default_rng(0)
+    x = rng.normal(size=(2, 3, *(5, 1, 4)[-rank:])).astype(dtype)
+    grid = rng.uniform(-1.4, 1.4, (2, *(15, 3, 4)[:rank], rank)).astype(dtype)
+    grid[0, 1:4] = numpy.round(grid[0, 1:4] * 4) / 4  # on pixels, between two, on the borders
+    grid[0, 0, 0], grid[0, 0, 1], grid[0, 0, 2] = numpy.nan, numpy.inf, -1e30
+    g = rng.normal(size=(2, 3, *grid.shape[1:-1])).astype(dtype)
+    spoiled = x.copy()
+    spoiled.reshape(-1)[[2, 9]] = numpy.nan, numpy.inf
+    tensors = ag.nn.functional.grid_sample
+    for mode in ("bilinear", "nearest", "bicubic")[: 5 - rank]:
+        for padding in ("zeros", "border", "reflection"):
+            for align in (False, True):
+                for images in (x, spoiled, x.swapaxes(0, 1).copy().swapaxes(0, 1)):
+                    made = sampled(tensors, images, grid, g, mode, padding, align)
+                    same(made[0][0], made[1][0])
+                    agree(made[0][1:], made[1][1:])
+    assert set(used) == {"grid_sample", "grid_sample_backward"}
+
+
+def sampled(function: Any, x: Any, grid: Any, g: Any, *how: Any) -> list[tuple[Any, ...]]:
+    """Values and gradients by the compiled kernels, and by NumPy."""
+    found = []
+    for enabled in (True, False):
+        leaves = [ag.from_numpy(each).requires_grad_() for each in (x, grid)]
+        with fast.flags(enabled=enabled):
+            result = function(*leaves, *how)
+            grads = ag.autograd.grad(result, leaves, ag.from_numpy(g))
+        found.append(tuple(each.detach().numpy() for each in (result, *grads)))
+    return found

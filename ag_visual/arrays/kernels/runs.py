@@ -1,6 +1,6 @@
-"""Running extrema, and runs of equal values, which NumPy has by ufunc methods that CuPy lacks.
+"""Runs of equal values, which NumPy has by ufunc methods that CuPy lacks.
 
-Layer 1. Scans take log2(n) passes over the array.
+Layer 1.
 """
 
 from __future__ import annotations
@@ -8,31 +8,8 @@ from __future__ import annotations
 from typing import Any
 
 from ag_visual.arrays.backend import Array
+from ag_visual.arrays.kernels.scans import running_extreme
 from ag_visual.arrays.kernels.search import ascending
-
-
-def running_extreme(xp: Any, self: Array, dim: int, largest: bool) -> tuple[Array, Array]:
-    """The largest (or smallest) value so far along `dim`, and the last place where it stands.
-
-    From the first NaN on the value is NaN.
-    """
-    shape = [1] * self.ndim
-    shape[dim] = n = self.shape[dim]
-    values = self.copy()
-    places = xp.broadcast_to(xp.arange(n).reshape(shape), self.shape).copy()
-    before = (slice(None),) * dim
-    step = 1
-    while step < n:
-        early, late = (*before, slice(None, n - step)), (*before, slice(step, None))
-        a, b = values[early], values[late]
-        later = (b >= a) if largest else (b <= a)
-        if self.dtype.kind in "fV":
-            later = xp.isnan(b) | (later & ~xp.isnan(a))
-        kept = places[early]
-        values[late] = xp.where(later, b, a)
-        places[late] = xp.where(later, places[late], kept)
-        step *= 2
-    return values, places
 
 
 def starts(xp: Any, first: Array) -> Array:

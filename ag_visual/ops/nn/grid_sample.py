@@ -13,6 +13,15 @@ import operator
 from typing import Any, NamedTuple
 
 from ag_visual import dtypes
+from ag_visual.arrays.kernels import sampling as kernels
+from ag_visual.arrays.kernels.sampling import (
+    BICUBIC,
+    BILINEAR,
+    BORDER,
+    NEAREST,
+    REFLECTION,
+    ZEROS,
+)
 from ag_visual.core.level import all_values, anywhere
 from ag_visual.core.source import warn
 from ag_visual.dispatch.record import LINEAR, ErrorSample, Sample
@@ -20,8 +29,6 @@ from ag_visual.dispatch.table import composite, op, raw
 from ag_visual.dispatch.vmap import folded
 from ag_visual.ops.tensor.ranges import evenly
 
-BILINEAR, NEAREST, BICUBIC = 0, 1, 2
-ZEROS, BORDER, REFLECTION = 0, 1, 2
 _MODES = {"bilinear": BILINEAR, "nearest": NEAREST, "bicubic": BICUBIC}
 _PADDINGS = {"zeros": ZEROS, "border": BORDER, "reflection": REFLECTION}
 _CUBIC = -0.75
@@ -89,7 +96,8 @@ def _fused(F, x, scale: float, shift: float):
         return x * scale - shift
     # Of so few bits that its product is exact, and the rest, whose product is exact, too.
     high = F.cast(F.cast(x, dtypes.float32.np), kind)
-    return (high * scale - shift) + (x - high) * scale
+    rest = F.where(x == high, 0.0, x - high)  # of infinity, too
+    return (high * scale - shift) + rest * scale
 
 
 def _pixels(F, place, n: int, align: bool, rank: int):
@@ -253,8 +261,12 @@ def _check(name: str, input, grid, mode: int) -> None:
 
 def _sampler(xp, input, grid, interpolation_mode: int, padding_mode: int, align_corners: bool):
     _check("grid_sampler", input, grid, interpolation_mode)
+    how = interpolation_mode, padding_mode, align_corners
+    done = kernels.grid_sample(xp, input, grid, *how)
+    if done is not None:
+        return done
     F, sizes = raw(xp), _sizes(input)
-    taps = _all_taps(F, grid, sizes, interpolation_mode, padding_mode, align_corners)
+    taps = _all_taps(F, grid, sizes, *how)
     rows, starts, finite = _rows(F, input), _starts(F, grid, sizes), _finite(input)
     result = xp.zeros((starts.shape[0], input.shape[1]), input.dtype)
     for chosen in itertools.product(*taps):
@@ -268,8 +280,13 @@ def _sampler(xp, input, grid, interpolation_mode: int, padding_mode: int, align_
 def _sampler_rule(
     F, g, input, grid, interpolation_mode: int, padding_mode: int, align_corners: bool, needs
 ) -> tuple[Any, Any]:
+    how = interpolation_mode, padding_mode, align_corners
+    if not F.traced:
+        done = kernels.grid_sample_backward(F.xp, g, input, grid, *how, needs)
+        if done is not None:
+            return done
     sizes, channels = _sizes(input), input.shape[1]
-    taps = _all_taps(F, grid, sizes, interpolation_mode, padding_mode, align_corners)
+    taps = _all_taps(F, grid, sizes, *how)
     starts = _starts(F, grid, sizes)
     rows, g_rows = _rows(F, input), _rows(F, g)
     count, finite = rows.shape[0], _finite(input) and _finite(g)

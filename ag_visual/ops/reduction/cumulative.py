@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy
 
-from ag_visual.arrays.kernels.runs import running_extreme
+from ag_visual.arrays.kernels.scans import cumulate, running, running_extreme
 from ag_visual.core.level import anywhere
 from ag_visual.dispatch.arguments import DType
 from ag_visual.dispatch.dims import wrap
@@ -19,29 +19,16 @@ from ag_visual.dispatch.record import LINEAR, ROWS, Sample
 from ag_visual.dispatch.table import composite, op, ops
 from ag_visual.ops.linalg.checks import array_of
 from ag_visual.ops.pointwise.elementary import logaddexp
-from ag_visual.ops.reduction.along_dim import dim_errors, dim_samples, wide
+from ag_visual.ops.reduction.along_dim import dim_errors, dim_samples
 
 
 def _scan(self, dim) -> tuple[int]:
     return (wrap(dim, self.ndim),)
 
 
-# Each element takes over what all before it were rounded by: float32 runs in float64, as torch's.
-_RUNNING = {"f": numpy.float64, "F": numpy.complex128}
-
-
-def _scanned_in(xp, self, dim: int, name: str):
-    kind = self.dtype
-    among = _RUNNING.get(kind.char) or wide(xp, self)
-    if self.ndim == 0:
-        return self.astype(xp.int64) if kind.kind in "iub" else self.copy()
-    found = getattr(self, name)(axis=dim, dtype=among)
-    if name == "cumsum" and found.dtype.kind in "fc":
-        found += 0  # sums begin with 0., so that none of zeros is -0.
-    return found if kind.kind in "iub" else found.astype(kind, copy=False)
-
-
 def _from_the_end(F, x, dim: int):
+    if not F.traced:
+        return cumulate(F.xp, x, dim, backwards=True)
     return F.flip(F.cumsum_dim(F.flip(x, (dim,)), dim), (dim,)) if x.ndim else x
 
 
@@ -80,7 +67,7 @@ def _cumprod_samples(make):
 
 op(
     "cumsum_dim",
-    lambda xp, self, dim: _scanned_in(xp, self, dim, "cumsum"),
+    lambda xp, self, dim: cumulate(xp, self, dim),
     vjp={"self": lambda F, g, dim: _from_the_end(F, g, dim)},
     jvp=LINEAR,
     layout=ROWS,
@@ -94,7 +81,7 @@ op(
 )
 op(
     "cumprod_dim",
-    lambda xp, self, dim: _scanned_in(xp, self, dim, "cumprod"),
+    lambda xp, self, dim: cumulate(xp, self, dim, product=True),
     vjp={"self": _cumprod_rule},
     jvp={"self": _cumprod_along},
     layout=ROWS,
@@ -130,12 +117,15 @@ _scanned("cumprod", "product")
 def _logcumsumexp(xp, self, dim: int):
     if self.ndim == 0 or self.size == 0:
         return self.copy()
-    running = _RUNNING.get(self.dtype.char) or wide(xp, self) or self.dtype
-    result = xp.moveaxis(self, dim, 0).astype(running)
-    result[:1] += 0  # no -0.
-    for i in range(1, result.shape[0]):
-        result[i] = logaddexp(xp, result[i], result[i - 1])
-    return xp.ascontiguousarray(xp.moveaxis(result, 0, dim)).astype(self.dtype, copy=False)
+    result = self.astype(running(self.dtype), order="C")
+    result += 0  # no -0.
+    if xp is numpy and result.dtype.kind == "f":
+        result = numpy.logaddexp.accumulate(result, axis=dim)
+    else:
+        lines = xp.moveaxis(result, dim, 0)
+        for i in range(1, lines.shape[0]):
+            lines[i] = logaddexp(xp, lines[i], lines[i - 1])
+    return result.astype(self.dtype, copy=False)
 
 
 def _in_float32(rule: Callable[..., Any]) -> Callable[..., Any]:
@@ -192,6 +182,7 @@ op(
     _logcumsumexp,
     vjp={"self": _in_float32(_logcumsumexp_rule)},
     jvp={"self": _in_float32(_logcumsumexp_move)},
+    layout=ROWS,
     normalize=_scan,
     samples=dim_samples(),
     errors=dim_errors,
@@ -216,6 +207,7 @@ def _running(name: str, largest: bool) -> None:
         },
         jvp={"self": lambda F, t_self, dim, indices: F.gather(t_self, dim, indices)},
         outputs=("values", "indices"),
+        layout=ROWS,
         differentiable=(0,),
         normalize=_scan,
         also_saves=("self",),

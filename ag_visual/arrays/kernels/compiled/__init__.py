@@ -28,13 +28,15 @@ from ag_visual.arrays.kernels.compiled import (
     indices,
     pooling,
     rows,
+    sampling,
+    scans,
     steps,
     systems,
 )
 
 _TAKES = {
     kernel.py_func.__name__: (kernel, takes)
-    for topic in (activation, convolution, indices, pooling, rows, steps, systems)
+    for topic in (activation, convolution, indices, pooling, rows, sampling, scans, steps, systems)
     for kernel, takes in topic.TAKES.items()
 }
 

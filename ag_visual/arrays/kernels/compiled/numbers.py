@@ -181,6 +181,29 @@ def _of_key64(key):
     return _L(key ^ ((key >> _L(63)) & _L(0x7FFFFFFFFFFFFFFF))).view(numpy.float64)
 
 
+@ordered
+def _kept32(x, at):
+    return _I(_F(x).view(numpy.int32) & ~_I(at >> _I(31))).view(numpy.float32)
+
+
+@ordered
+def _kept64(x, at):
+    return _L(_D(x).view(numpy.int64) & ~(_L(at) >> _L(63))).view(numpy.float64)
+
+
+def kept(x, at):
+    """x, and 0 where the int32 `at` is negative: by bits, as a jump waits where it is not foreseen.
+
+    (So that it is 0 of NaN and infinities, too.)
+    """
+    raise NotImplementedError
+
+
+@overload(kept)
+def _kept(x, at):
+    return (lambda x, at: _kept32(x, at)) if x.bitwidth == 32 else (lambda x, at: _kept64(x, at))
+
+
 def _by_type(narrow: Any, wide: Any) -> Any:
     """A function of one number that is `narrow` of 32 bits and `wide` of 64."""
 
