@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from ag_visual.arrays.kernels.activation import expm1, log1p
+from ag_visual.arrays.kernels.activation import arctan, arctan2, arctanh, cosh, expm1, log1p, sinh
 from ag_visual.arrays.kernels.choice import where
 from ag_visual.dispatch.families import binary, is_complex, pair_samples, unary
 from ag_visual.dispatch.record import FLOAT
@@ -277,7 +277,7 @@ unary(
 unary(
     "atan",
     lambda g, self: g / (self * self + 1),
-    "arctan",
+    arctan,
     doc="The inverse of tan, in (-pi/2, pi/2), elementwise.",
     symbol="arctan",
     zero_preserving=True,
@@ -287,6 +287,7 @@ unary(
 unary(
     "sinh",
     lambda F, self: F.cosh(self),
+    sinh,
     doc="The hyperbolic sine, (exp(x) - exp(-x)) / 2, elementwise.",
     autocast="cuda float32",
     zero_preserving=True,
@@ -295,6 +296,7 @@ unary(
 unary(
     "cosh",
     lambda F, self: F.sinh(self),
+    cosh,
     doc="The hyperbolic cosine, (exp(x) + exp(-x)) / 2, elementwise.",
     autocast="cuda float32",
     foreach="unary",
@@ -322,7 +324,7 @@ unary(
 unary(
     "atanh",
     lambda g, self: g / (1 - self * self),
-    "arctanh",
+    arctanh,
     inplace_node="AtanhBackward1",
     low=-0.8,
     high=0.8,
@@ -349,7 +351,7 @@ binary(
     "atan2",
     lambda F, self, other: _per_square(F, other, self, other),
     lambda F, self, other: -_per_square(F, self, self, other),
-    "arctan2",
+    arctan2,
     policy=FLOAT,
     samples=pair_samples(0.3, 2.0),
     real_only=True,

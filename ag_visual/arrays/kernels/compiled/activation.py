@@ -1,4 +1,4 @@
-"""GELU, exp(x) - 1, log(1 + x), and gradients of what is 0 below a threshold.
+"""GELU, some elementary functions, and gradients of what is 0 below a threshold.
 
 Layer 1. `compiled/__init__.py` says what kernels are given.
 """
@@ -11,7 +11,15 @@ import numpy
 
 from ag_visual.arrays.kernels import normal
 from ag_visual.arrays.kernels.compiled.making import exact, ordered, summing
-from ag_visual.arrays.kernels.compiled.numbers import exp32, expm1_32, log1p_32
+from ag_visual.arrays.kernels.compiled.numbers import (
+    arctan2_32,
+    arctanh32,
+    cosh32,
+    exp32,
+    expm1_32,
+    log1p_32,
+    sinh32,
+)
 
 _F = numpy.float32
 # Of the normal distribution function.
@@ -65,6 +73,41 @@ def log1p(x, out):
         out[i] = log1p_32(x[i])
 
 
+@ordered
+def sinh(x, out):
+    """(exp(x) - exp(-x)) / 2 of float32."""
+    for i in range(x.size):
+        out[i] = sinh32(x[i])
+
+
+@ordered
+def cosh(x, out):
+    """(exp(x) + exp(-x)) / 2 of float32."""
+    for i in range(x.size):
+        out[i] = cosh32(x[i])
+
+
+@ordered
+def arctan2(y, x, out):
+    """The angle of the point (x, y) of float32."""
+    for i in range(x.size):
+        out[i] = arctan2_32(y[i], x[i])
+
+
+@ordered
+def arctan(x, out):
+    """The angle of the point (1, x) of float32."""
+    for i in range(x.size):
+        out[i] = arctan2_32(x[i], _F(1))
+
+
+@ordered
+def arctanh(x, out):
+    """log((1 + x) / (1 - x)) / 2 of float32."""
+    for i in range(x.size):
+        out[i] = arctanh32(x[i])
+
+
 @exact
 def where_above(x, threshold, values, out):
     """`values`, and 0 where x <= threshold."""
@@ -78,5 +121,10 @@ TAKES = {
     gelu_backward: "v v v",
     expm1: "v v",
     log1p: "v v",
+    sinh: "v v",
+    cosh: "v v",
+    arctan: "v v",
+    arctan2: "v v v",
+    arctanh: "v v",
     where_above: "v d v v",
 }

@@ -126,6 +126,71 @@ def log1p_32(x):
 
 
 @ordered
+def _half_power32(y):
+    """exp(y) / 2, which is a number where sinh and cosh are."""
+    y = _F(90) if y > _F(90) else y
+    p, n = _reduced32(y)
+    half = _I(n >> _I(1))
+    return (p + _F(1)) * _power32(half) * _power32(_I(n - half - _I(1)))
+
+
+@ordered
+def sinh32(x):
+    y = abs(x)
+    u = expm1_32(_F(20) if y > _F(20) else y)
+    small = _F(0.5) * (u + u / (u + _F(1)))
+    y = _half_power32(y) if y > _F(10) else small
+    y = -y if x < _F(0) else y
+    return x if x == _F(0) or x != x else y  # a zero keeps its sign
+
+
+@ordered
+def cosh32(x):
+    half = _half_power32(abs(x))
+    return half + _F(0.25) / half
+
+
+@ordered
+def _arctan(q):
+    """The angle of 0 <= q <= 1, in float64 to the digits of float32."""
+    z = q * q
+    p = 0.0010844927338754058
+    p = p * z - 0.007166164803330337
+    p = p * z + 0.022203454698167827
+    p = p * z - 0.0442736679900909
+    p = p * z + 0.06710113966850645
+    p = p * z - 0.08796117546454985
+    p = p * z + 0.11053784749838944
+    p = p * z - 0.14279048416265633
+    p = p * z + 0.19999595854108893
+    p = p * z - 0.3333332366562392
+    p = p * z + 0.9999999996145256
+    return p * q
+
+
+@ordered
+def arctan2_32(y, x):
+    a, b = abs(y), abs(x)
+    least, most = (b, a) if a > b else (a, b)
+    q = _D(least) / _D(most)
+    q = 0.0 if most == _F(0) else q
+    q = 1.0 if least == _F(numpy.inf) else q
+    angle = _arctan(q)
+    angle = 0.5 * math.pi - angle if a > b else angle
+    angle = math.pi - angle if _F(x).view(numpy.int32) < _I(0) else angle
+    found = _F(-angle if _F(y).view(numpy.int32) < _I(0) else angle)
+    return x + y if x != x or y != y else found
+
+
+@ordered
+def arctanh32(x):
+    y = abs(x)
+    y = _F(0.5) * log1p_32(_F(2) * y / (_F(1) - y))
+    y = -y if x < _F(0) else y
+    return x if x == _F(0) else y
+
+
+@ordered
 def _tanh32(x):
     """u / (u + 2) with u = exp(2 |x|) - 1."""
     y = _F(2) * abs(x)
