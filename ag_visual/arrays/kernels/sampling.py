@@ -12,9 +12,8 @@ import numpy
 
 from ag_visual.arrays import fast
 from ag_visual.arrays.backend import Array
+from ag_visual.arrays.kernels.modes import NEAREST
 
-BILINEAR, NEAREST, BICUBIC = 0, 1, 2
-ZEROS, BORDER, REFLECTION = 0, 1, 2
 _PIXELS = 1 << 31  # as many as int32 counts
 
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from ag_visual import dtypes
 from ag_visual.arrays.kernels import sampling as kernels
-from ag_visual.arrays.kernels.sampling import (
+from ag_visual.arrays.kernels.modes import (
     BICUBIC,
     BILINEAR,
     BORDER,

@@ -114,12 +114,16 @@ _scanned("cumsum", "sum")
 _scanned("cumprod", "product")
 
 
+# So many lines are quicker step by step: of one line each step waits for the one before.
+_MANY = 1 << 10
+
+
 def _logcumsumexp(xp, self, dim: int):
     if self.ndim == 0 or self.size == 0:
         return self.copy()
     result = self.astype(running(self.dtype), order="C")
     result += 0  # no -0.
-    if xp is numpy and result.dtype.kind == "f":
+    if xp is numpy and result.dtype.kind == "f" and result.size < _MANY * result.shape[dim]:
         result = numpy.logaddexp.accumulate(result, axis=dim)
     else:
         lines = xp.moveaxis(result, dim, 0)

@@ -11,7 +11,7 @@ import numpy
 
 from ag_visual.arrays.kernels.compiled.making import exact
 from ag_visual.arrays.kernels.compiled.numbers import kept
-from ag_visual.arrays.kernels.sampling import BILINEAR, NEAREST, REFLECTION, ZEROS
+from ag_visual.arrays.kernels.modes import BILINEAR, NEAREST, REFLECTION, ZEROS
 
 _F, _D, _I, _U = numpy.float32, numpy.float64, numpy.int32, numpy.uintp
 _NOWHERE, _FAR = -100.0, 2.0**31 - 2
