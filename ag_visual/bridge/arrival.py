@@ -197,6 +197,10 @@ def _looked_at(node: TorchNode, task: Any, grads: Any, entered: int) -> Any:
 
 def _figure(node: TorchNode, task: Any, gradient: Any) -> Figures:
     """`figure`; of a gradient that the node above has only given on, what was found there."""
+    if type(gradient) is not Tensor:
+        task.given = None
+        with DisableTorchFunction():
+            return figure(gradient)
     try:
         known = gradient.data_ptr(), gradient.numel(), gradient._version, get_ident()
     except (AttributeError, RuntimeError):  # None, sparse, without memory of its own

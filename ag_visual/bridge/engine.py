@@ -17,7 +17,7 @@ import torch
 from torch._C import DisableTorchFunction
 
 from ag_visual.bridge import dual_levels, forward, problems, profiles, stack, threads
-from ag_visual.bridge.arrays import Memory, array_of, forget_all, memory_of
+from ag_visual.bridge.arrays import Memory, array_of, forget_all, memory_of, unseen_by_modes
 from ag_visual.bridge.arrival import Arrivals
 from ag_visual.bridge.aside import Aside
 from ag_visual.bridge.backward import Backward, Unrecorded
@@ -98,7 +98,7 @@ class Watcher:
             setattr(owner, name, replacement)
         self._hook_modules(True)
         self._aside.begin()
-        self._mode.__enter__()
+        stack.enter(self._mode)
 
     def _replacements(self) -> dict[tuple[Any, str], Any]:
         """What stands in torch in the place of its own, while it is watched."""
@@ -461,7 +461,7 @@ class Watcher:
             error_name = type(error).__name__
             if task is not None and isinstance(error, RuntimeError):
                 try:
-                    with DisableTorchFunction():
+                    with DisableTorchFunction(), unseen_by_modes():
                         if isinstance(task, Unrecorded):
                             task = self._task(task.roots, args, task.call_site)
                         problems.of_backward(error, task)

@@ -63,6 +63,9 @@ SHAPE: Final = 6
 RESULT: Final = 8
 """Where in a `Birth` some of that is; `saved.UNPACKED` is another one."""
 
+LEAF_RANK: Final = 2**64 - 1
+"""torch's sequence number of all leaves."""
+
 HOOKS: Final = "ag_visual hooks"
 """Of a node's metadata: hooks that were added to its tensors."""
 

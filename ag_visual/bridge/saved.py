@@ -197,6 +197,13 @@ def saved_value(function: Any, name: str) -> Any:
 
     Also None where a hook packed it.
     """
+    if torch._C._len_torch_dispatch_stack():
+        with torch._C._DisableTorchDispatch():  # modes of the program's would see it
+            return _saved_value(function, name)
+    return _saved_value(function, name)
+
+
+def _saved_value(function: Any, name: str) -> Any:
     whole, _, index = name.partition("[")
     for own, raw_name, attribute in kinds[type(function)].tensors:
         if own != whole:

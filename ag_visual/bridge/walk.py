@@ -10,7 +10,7 @@ from time import perf_counter_ns
 from types import MappingProxyType
 from typing import Any, Final
 
-from ag_visual.bridge.node import CODE, FIRST_RANK, SHAPE, Birth, TorchNode
+from ag_visual.bridge.node import CODE, FIRST_RANK, LEAF_RANK, SHAPE, Birth, TorchNode
 from ag_visual.bridge.saved import KEY, Last
 from ag_visual.events.node_record import sequence
 
@@ -74,7 +74,7 @@ def discover(
         known.update({each[1]: each[2] for each in order if type(each[2]) is TorchNode})
         order = [each for each in order if type(each[2]) is not TorchNode]
     order.sort(key=_rank)
-    leaves = bisect_left(order, _LEAF_RANK, key=_rank)
+    leaves = bisect_left(order, LEAF_RANK, key=_rank)
     unborn = {each[1]: each[0] for each in order[:leaves] if each[2] is None}
     if unborn:
         order = _inherited(order, unborn)
@@ -111,7 +111,7 @@ def discover(
         new.append(node)
         if node.breaks is not None:
             broken.append(node)
-        if numbers is not None and rank != _LEAF_RANK:
+        if numbers is not None and rank != LEAF_RANK:
             numbers.setdefault(rank, []).append((node.name(), node.seq))
     # What threads numbered side by side may lead to a node with a higher number than its own.
     for node, below in unwired:
@@ -153,6 +153,5 @@ def _inherited(order: list[New], unborn: dict[Any, int]) -> list[New]:
     return [(rank, one, birth or births.get(one), *rest) for rank, one, birth, *rest in order]
 
 
-_LEAF_RANK: Final = 2**64 - 1
 _rank: Final = operator.itemgetter(0)
-"""torch's sequence number, and that of all leaves."""
+"""torch's sequence number."""
