@@ -44,6 +44,7 @@ from ag_visual.bridge.saved import (
     read_saved,
     read_unpacked,
     saved_value,
+    stand_in,
 )
 from ag_visual.events.live import FIRST, SavedField
 from ag_visual.events.log import BREAK, EventLog, HookField, Saved as SavedColumns
@@ -125,6 +126,8 @@ class TorchNode:
         self.breaks: tuple[str, list[Any]] | None = None
         if kind.name is None:
             self._name = learned_name(kind, function)
+            if kind.name is None and not kind.custom:
+                self.kind = stand_in(kind, self._name)
         if metadata and (len(metadata) > 1 or KEY not in metadata):
             self.freed, self.hooks = metadata.get(FREED), metadata.get(HOOKS)
             self.breaks = metadata.get(BREAKS)

@@ -347,3 +347,13 @@ def test_a_compressed_sparse_leaf_is_recorded() -> None:
         loss.backward()
     assert len(rows(found, "leaves")) == 1
     assert len(rows(watched.recording, "runs")) == len(rows(found, "nodes")) + 1
+
+
+def test_nodes_without_a_class_of_their_own_have_their_names() -> None:
+    with ag.watch(torch) as watched:
+        xs = [torch.ones(2, requires_grad=True) for _ in range(2)]
+        (one, other) = torch._foreach_exp(torch._foreach_mul(xs, 2.0))
+        (one + other).sum().backward()
+    names = texts(watched.recording, "nodes", "name")
+    assert names[:2] == ["ForeachMulBackward1Scalar", "ForeachExpBackward0"]
+    assert {row["outputs"] for row in rows(watched.recording, "nodes")[:2]} == {2}
