@@ -319,7 +319,10 @@ class TorchNode:
             grad = None if variable is None else variable.grad
             if grad is None or not grad.is_cpu or grad.layout is not torch.strided:
                 return None
-            return variable._version, kept_array(grad).flat[:FIRST]
+            try:
+                return variable._version, kept_array(grad).flat[:FIRST]
+            except (TypeError, RuntimeError):  # without values
+                return None
 
     def leaf_writes(self) -> int:
         """How often a leaf's values were written."""

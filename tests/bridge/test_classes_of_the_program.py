@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import ag_visual as ag
+from ag_visual.events import instrument
 
 from ..oracle import torch
 from .same import seen
@@ -48,9 +49,8 @@ def of_functions() -> list[str]:
     return told
 
 
-def of_dispatch() -> list[str]:
-    """What a class with a `__torch_dispatch__` is told, and a mode with one."""
-    told: list[str] = []
+def wrapped(told: list[str]) -> Any:
+    """A leaf of a class that has tensors inside and a `__torch_dispatch__`."""
 
     class Told(torch.Tensor):
         inner: Any
@@ -71,13 +71,21 @@ def of_dispatch() -> list[str]:
             given = [each.inner if isinstance(each, Told) else each for each in args]
             return Told(func(*given, **(kwargs or {})))
 
-    x = Told(torch.ones(3), requires_grad=True)
-    y = (x * 2).sin()
-    (y * y).sum().backward()
+    return Told(torch.ones(3), requires_grad=True)
+
+
+def of_dispatch() -> list[str]:
+    """What such a class is told."""
+    told: list[str] = []
+    x = wrapped(told)
+    for _ in range(2):
+        y = (x * 2).sin()
+        (y * y).sum().backward()
     return told
 
 
 def of_silent_writes() -> list[str]:
+    """What a mode is told while a write through `.data` is found."""
     told: list[str] = []
 
     class Mode(torch.utils._python_dispatch.TorchDispatchMode):
@@ -98,11 +106,34 @@ def of_silent_writes() -> list[str]:
 @pytest.mark.filterwarnings("ignore::ag_visual.errors.SilentWriteWarning")
 @pytest.mark.parametrize("problems_only", [False, True])
 @pytest.mark.parametrize("program", [of_functions, of_dispatch, of_silent_writes])
-def test_they_are_told_the_same(program: Callable[[], list[str]], problems_only: bool) -> None:
+def test_they_are_told_the_same(
+    program: Callable[[], list[str]], problems_only: bool, caplog: pytest.LogCaptureFixture
+) -> None:
     alone = program()
     assert len(alone) > 5
     with ag.watch(torch, problems_only=problems_only):
         assert program() == alone
+    assert not caplog.records
+
+
+def test_a_backward_stops_at_gradients_whose_values_are_not_read(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    stops: list[str] = []
+
+    def gate(task: Any, node: Any, grads: Any) -> Any:
+        stops.append(node.name().rpartition("::")[2])
+        return grads
+
+    with ag.watch(torch):
+        loss = (wrapped([]) * 2).sum()
+        instrument.gate = gate
+        try:
+            loss.backward()
+        finally:
+            instrument.gate = None
+    assert stops == ["SumBackward0", "MulBackward0", "AccumulateGrad"]
+    assert not caplog.records
 
 
 OF_A_CLASS = """
