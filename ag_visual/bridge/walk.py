@@ -10,6 +10,8 @@ from time import perf_counter_ns
 from types import MappingProxyType
 from typing import Any, Final
 
+import torch
+
 from ag_visual.bridge.node import CODE, FIRST_RANK, LEAF_RANK, SHAPE, Birth, TorchNode
 from ag_visual.bridge.saved import KEY, Last
 from ag_visual.events.node_record import sequence
@@ -23,6 +25,21 @@ MOST_UNWIRED: Final = 4096
 Edges = Sequence[tuple[Any, int]]
 New = tuple[int, Any, Any, Edges, Any]
 """A node of torch's: its sequence number, itself, its birth or None, edges, metadata."""
+
+
+def roots_of(outputs: Any) -> list[Root]:
+    """Where a backward of these tensors or edges begins."""
+    found: list[Root] = []
+    for output in outputs:
+        if not isinstance(output, torch.Tensor):  # an edge
+            found.append((output.node, None))
+            continue
+        function = output.grad_fn
+        if function is None and output.requires_grad:
+            function = torch.autograd.graph.get_gradient_edge(output).node
+        if function is not None:
+            found.append((function, weakref.ref(output)))
+    return found
 
 
 def discover(
