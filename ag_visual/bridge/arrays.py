@@ -5,6 +5,7 @@ Called where torch's function modes are off.
 
 from __future__ import annotations
 
+import contextlib
 import weakref
 from collections import deque
 from collections.abc import Callable
@@ -67,8 +68,18 @@ def _length(tensor: torch.Tensor, dim: int) -> int:
 
 
 def array_of(tensor: torch.Tensor) -> Any:
-    """The values of a tensor of any layout and device. Raises what torch raises for it."""
+    """The values of a tensor of any layout and device. Raises what torch raises for it.
+
+    TypeError for one that computes by itself.
+    """
     return unseen(_array_of, tensor)
+
+
+def computes_itself(tensor: torch.Tensor) -> bool:
+    """Whether its class has a `__torch_dispatch__`: code of others, and perhaps of all processes,
+    that is to run when the program computes and not when it is looked at.
+    """
+    return type(tensor).__torch_dispatch__ is not _no_dispatch
 
 
 def array_or_none(tensor: torch.Tensor | None) -> Any:
@@ -81,17 +92,27 @@ def array_or_none(tensor: torch.Tensor | None) -> Any:
 
 def unseen(function: Callable[[Any], Any], tensor: Any) -> Any:
     """Call a function with a tensor, so that dispatch modes of the program's see nothing of it."""
-    if torch._C._len_torch_dispatch_stack() and type(tensor) in _PLAIN:
+    if torch._C._len_torch_dispatch_stack() and type(tensor) in PLAIN_TENSORS:
         with torch._C._DisableTorchDispatch():
             return function(tensor)
     return function(tensor)
 
 
-_PLAIN: Final = {Tensor, torch.nn.Parameter}
+def unseen_by_modes() -> contextlib.AbstractContextManager[Any]:
+    """A block of which dispatch modes of the program's see nothing."""
+    if torch._C._len_torch_dispatch_stack():
+        return torch._C._DisableTorchDispatch()  # type: ignore[no-any-return]
+    return contextlib.nullcontext()
+
+
+_no_dispatch: Final[Any] = Tensor.__torch_dispatch__
+PLAIN_TENSORS: Final = {Tensor, torch.nn.Parameter}
 """Others may have no memory of their own: without their own dispatch they must not be read."""
 
 
 def _array_of(tensor: torch.Tensor) -> Any:
+    if computes_itself(tensor):
+        raise TypeError(f"{type(tensor).__name__} computes its values itself")
     tensor = tensor.detach()
     if tensor.layout is torch.sparse_coo:
         tensor = tensor.coalesce()
@@ -119,6 +140,8 @@ def kept_array(tensor: torch.Tensor) -> Any:
 
 def shared_array(tensor: torch.Tensor) -> Any:
     """The memory of a tensor of the host's, as it lies. Raises where it has none."""
+    if type(tensor) is not Tensor and computes_itself(tensor):
+        return _array_of(tensor)  # it says why not
     return tensor.detach().numpy()
 
 
@@ -215,6 +238,8 @@ def figures(grads: Any) -> Figures:
 
 def _elsewhere(gradient: torch.Tensor) -> Figures:
     """The same where its memory is not the host's, or it hides its values."""
+    if computes_itself(gradient):
+        return _NONE
     try:
         norm = unseen(_norm, gradient)
     except (TypeError, RuntimeError):
@@ -290,3 +315,4 @@ def memory_of(tensor: torch.Tensor) -> Memory | None:
 def forget_all() -> None:
     """Nothing is known of any storage any more."""
     _memories.clear()
+    _memories.most = FEWEST

@@ -197,14 +197,24 @@ def _looked_at(node: TorchNode, task: Any, grads: Any, entered: int) -> Any:
 
 def _figure(node: TorchNode, task: Any, gradient: Any) -> Figures:
     """`figure`; of a gradient that the node above has only given on, what was found there."""
+    if type(gradient) is not Tensor:
+        task.given = None
+        with DisableTorchFunction():
+            return figure(gradient)
     try:
-        known = gradient.data_ptr(), gradient.numel(), gradient._version, get_ident()
+        where = gradient.data_ptr(), gradient.numel(), gradient.dtype
+        known = *where, gradient._version, get_ident()
     except (AttributeError, RuntimeError):  # None, sparse, without memory of its own
         return figure(gradient)
     last = task.given
-    if last is not None and last[1] == known and leads(last[0], node) and not last[0].computes:
+    if last is not None and last[1] == known and leads(last[0], node) and _gives_on(last[0]):
         found: Figures = last[2]
     else:
         found = figure(gradient)
     task.given = node, known, found
     return found
+
+
+def _gives_on(node: TorchNode) -> bool:
+    """Whether no code of the program can have written to what a node was given, unseen."""
+    return not (node.computes or node.hooked)

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from ag_visual.bridge.arrays import array_of, dtypes, tensor_of
+from ag_visual.bridge.arrays import array_or_none, dtypes, tensor_of
 from ag_visual.bridge.arrival import Arrivals, take_out
 from ag_visual.bridge.node import FREED, TorchNode
 from ag_visual.bridge.saved import KEY, read_saved
@@ -233,7 +233,7 @@ class Backward:
 
     def gated(self, gate: Any, node: TorchNode, grads: Any) -> Any:
         """Ask who may stop here; the gradients that go on where they were changed, else None."""
-        arrays = [None if grad is None else array_of(grad) for grad in grads]
+        arrays = [array_or_none(grad) for grad in grads]
         given = list(arrays)
         changed = gate(self, node, given)
         if all(new is old for new, old in zip(changed, arrays, strict=True)):

@@ -17,7 +17,7 @@ import torch
 from torch._C import DisableTorchFunction
 
 from ag_visual.bridge import dual_levels, forward, problems, profiles, stack, threads
-from ag_visual.bridge.arrays import Memory, array_of, forget_all, memory_of
+from ag_visual.bridge.arrays import Memory, array_of, forget_all, memory_of, unseen_by_modes
 from ag_visual.bridge.arrival import Arrivals
 from ag_visual.bridge.aside import Aside
 from ag_visual.bridge.backward import Backward, Unrecorded
@@ -27,7 +27,7 @@ from ag_visual.bridge.node import FIRST_RANK, RESULT, Birth, TorchNode, beginnin
 from ag_visual.bridge.node_hooks import NodeHooks
 from ag_visual.bridge.releases import packing_now
 from ag_visual.bridge.saved import KEY, Trusted
-from ag_visual.bridge.walk import Root, discover
+from ag_visual.bridge.walk import Root, discover, roots_of
 from ag_visual.core import source
 from ag_visual.events import instrument, live, ranges
 from ag_visual.events.log import BEGIN, END
@@ -98,7 +98,7 @@ class Watcher:
             setattr(owner, name, replacement)
         self._hook_modules(True)
         self._aside.begin()
-        self._mode.__enter__()
+        stack.enter(self._mode)
 
     def _replacements(self) -> dict[tuple[Any, str], Any]:
         """What stands in torch in the place of its own, while it is watched."""
@@ -432,7 +432,7 @@ class Watcher:
                 with DisableTorchFunction():
                     frame = source.outside(sys._getframe(1))
                     call_site = source.call_site_of(frame)
-                    roots = _roots(outputs)
+                    roots = roots_of(outputs)
                     if type(self._mode) is Numbered and (
                         self._thread.mode is None or threads.devices_compute()
                     ):
@@ -461,7 +461,7 @@ class Watcher:
             error_name = type(error).__name__
             if task is not None and isinstance(error, RuntimeError):
                 try:
-                    with DisableTorchFunction():
+                    with DisableTorchFunction(), unseen_by_modes():
                         if isinstance(task, Unrecorded):
                             task = self._task(task.roots, args, task.call_site)
                         problems.of_backward(error, task)
@@ -569,20 +569,6 @@ class Watcher:
             sink.emit((END, perf_counter_ns(), task.thread, task.id, error))
         if instrument.end is not None and self.events:
             instrument.end(task)
-
-
-def _roots(outputs: Any) -> list[Root]:
-    found: list[Root] = []
-    for output in outputs:
-        if not isinstance(output, torch.Tensor):  # an edge
-            found.append((output.node, None))
-            continue
-        function = output.grad_fn
-        if function is None and output.requires_grad:
-            function = torch.autograd.graph.get_gradient_edge(output).node
-        if function is not None:
-            found.append((function, weakref.ref(output)))
-    return found
 
 
 def _nodes_of(asked: Any, task: Backward) -> list[TorchNode]:

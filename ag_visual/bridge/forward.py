@@ -8,6 +8,7 @@ Writes in place are emitted with their line, and errors of the call explained.
 from __future__ import annotations
 
 from collections import deque
+from functools import partial
 from sys import _getframe
 from threading import get_ident
 from time import perf_counter_ns
@@ -17,11 +18,12 @@ from weakref import ref
 
 import torch
 from torch import Tensor
+from torch._C import DisableTorchFunctionSubclass, _EnableTorchFunction
 from torch._C._autograd import _get_sequence_nr
 from torch.overrides import TorchFunctionMode
 
-from ag_visual.bridge.arrays import Memory, array_of, memory_of
-from ag_visual.bridge.node import BREAKS, Birth, remember_hook
+from ag_visual.bridge.arrays import PLAIN_TENSORS, Memory, array_of, memory_of
+from ag_visual.bridge.node import BREAKS, LEAF_RANK, SHAPE, Birth, remember_hook
 from ag_visual.bridge.releases import TELLS
 from ag_visual.bridge.saved import KEY
 from ag_visual.core import source
@@ -40,7 +42,7 @@ PLAIN, QUIET, WRITE, MAYBE, FLAGGED, DATA, SET_DATA, BACKWARD, HOOK = range(9)
 """Kinds of functions: makes something new; nothing to see; writes in place; may; does so where an
 argument says it; `.data` is read; is set; runs a backward; adds a hook."""
 
-_BACKWARD: Final = {torch.Tensor.backward, torch.autograd.backward, torch.autograd.grad}
+_BACKWARD: Final = torch.Tensor.backward, torch.autograd.backward, torch.autograd.grad
 _WRITES_AT_TIMES: Final = {"batch_norm", "instance_norm", "native_batch_norm"}
 _FLAGS: Final = {"inplace", "max_norm"}
 """Arguments by which functions of torch's that are written in Python write."""
@@ -57,12 +59,13 @@ class _Functions(dict[Any, int]):
     def __missing__(self, function: Any) -> int:
         if len(self) > 20_000:
             self.clear()
-        self[function] = found = self._kind(function)
+        self[function] = found = self.kind(function)
         return found
 
     @staticmethod
-    def _kind(function: Any) -> int:
-        name = getattr(function, "__name__", "")
+    def kind(function: Any) -> int:
+        """That of a function, or of any object that is called in the place of one."""
+        name = str(getattr(function, "__name__", ""))
         if name in ("__get__", "__set__", "__delete__"):
             described = function.__self__
             if described is _DATA:
@@ -70,7 +73,7 @@ class _Functions(dict[Any, int]):
             if name == "__get__" and getattr(described, "__name__", "") in _ATTRIBUTES:
                 return PLAIN
             return QUIET
-        if function in _BACKWARD:
+        if any(function is each for each in _BACKWARD):
             return BACKWARD
         if name.startswith("register_") and name.endswith("hook"):
             return HOOK
@@ -83,7 +86,7 @@ class _Functions(dict[Any, int]):
         if isinstance(function, FunctionType):
             code = function.__code__
             names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
-            own = function.__module__.partition(".")[0] == "torch"
+            own = str(function.__module__).partition(".")[0] == "torch"
             return PLAIN if own and _FLAGS.isdisjoint(names) else FLAGGED
         return PLAIN
 
@@ -112,24 +115,47 @@ class Forward(TorchFunctionMode):
         self._thread = get_ident()  # a mode is of one thread
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        kind = self._functions[func]
+        if types and types[0] not in PLAIN_TENSORS:
+            return self._of_others(func, args, kwargs or {})
+        try:
+            kind = self._functions[func]
+        except TypeError:  # an object without a hash
+            kind = self._functions.kind(func)
         if kind and (kind != FLAGGED or _is_flagged(args, kwargs)):
             return self._special(kind, func, args, kwargs or {})
         before = _get_sequence_nr()
         if not kwargs:
             result = func(*args)
-        elif "out" in kwargs:
+        elif "out" in kwargs and kwargs["out"] is not None:
             return self._special(WRITE, func, args, kwargs)
         else:
             result = func(*args, **kwargs)
         self._plain(result, before, _getframe(1), func, args)
         return result
 
+    def _of_others(self, func: Any, args: Any, kwargs: Any) -> Any:
+        """What has a `__torch_function__` of its own is given: that sees nothing of the watcher."""
+        call = partial(_enabled, func) if torch._C._is_torch_function_enabled() else func
+        with DisableTorchFunctionSubclass():
+            try:
+                kind = self._functions[func]
+            except TypeError:
+                kind = self._functions.kind(func)
+            if kwargs.get("out") is not None:
+                kind = WRITE
+            if kind and (kind != FLAGGED or _is_flagged(args, kwargs)):
+                return self._special(kind, func, args, kwargs, call)
+            before = _get_sequence_nr()
+            result = call(*args, **kwargs)
+            self._plain(result, before, _getframe(2), func, args)
+            return result
+
     def _plain(self, result: Any, before: int, frame: Any, func: Any, args: Any) -> None:
         """An operation that is nothing special was called in this frame, and returned this."""
         try:
             if type(result) is not Tensor:
-                self.made(result, before, frame, func, args)
+                with DisableTorchFunctionSubclass():
+                    self.made(result, before, frame, func, args)
             elif (function := result.grad_fn) is None:
                 if not result.requires_grad:
                     self._left(result, frame, func, args)
@@ -144,6 +170,8 @@ class Forward(TorchFunctionMode):
                     self._pend(result)
                 else:
                     metadata[KEY] = (code, lasti, *when, None, None, None)
+                if result._is_view():
+                    _born_below(function, before)
         except RuntimeError:  # a nested one, without a shape
             self._without_shape(result, before, frame, func, args)
         except Exception as error:
@@ -209,6 +237,8 @@ class Forward(TorchFunctionMode):
         if KEY not in metadata:
             when = perf_counter_ns(), self._thread, before, self.unpacked
             metadata[KEY] = (*(call_site or (None, 0)), *when, None, None, None)
+            if tensor._is_view():
+                _born_below(function, before)
             if self._keeps:
                 self._pend(tensor)
 
@@ -233,13 +263,15 @@ class Forward(TorchFunctionMode):
 
     # Everything but a plain operation ----------------------------------------------------------
 
-    def _special(self, kind: int, func: Any, args: Any, kwargs: Any) -> Any:
+    def _special(self, kind: int, func: Any, args: Any, kwargs: Any, call: Any = None) -> Any:
+        """call: what calls the function, if not itself."""
+        call = call or func
         watcher = self.watcher
         if watcher is None or kind in (QUIET, BACKWARD):
-            return func(*args, **kwargs)
+            return call(*args, **kwargs)
         if kind == HOOK:
             watcher.hooks = True
-            handle = func(*args, **kwargs)
+            handle = call(*args, **kwargs)
             try:
                 if func.__name__ == "register_hook":
                     self._hooked(args[0], handle, _getframe(2))
@@ -258,7 +290,7 @@ class Forward(TorchFunctionMode):
         except Exception as error:
             self._failed(error)
         try:
-            result = func(*args, **kwargs)
+            result = call(*args, **kwargs)
         except RuntimeError as error:
             watcher.explain_write(error, func, args, frame)
             raise
@@ -340,13 +372,18 @@ class Numbered(Forward):
     """
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        kind = self._functions[func]
+        if types and types[0] not in PLAIN_TENSORS:
+            return self._of_others(func, args, kwargs or {})
+        try:
+            kind = self._functions[func]
+        except TypeError:  # an object without a hash
+            kind = self._functions.kind(func)
         if kind and (kind != FLAGGED or _is_flagged(args, kwargs)):
             return self._special(kind, func, args, kwargs or {})
         before = _get_sequence_nr()
         if not kwargs:
             result = func(*args)
-        elif "out" in kwargs:
+        elif "out" in kwargs and kwargs["out"] is not None:
             return self._special(WRITE, func, args, kwargs)
         else:
             result = func(*args, **kwargs)
@@ -412,6 +449,30 @@ class _Stopped(Forward):
         return func(*args, **(kwargs or {}))
 
 
+def _enabled(func: Any, /, *args: Any, **kwargs: Any) -> Any:
+    """Call a function where classes have their `__torch_function__` again."""
+    with _EnableTorchFunction():
+        return func(*args, **kwargs)
+
+
+def _born_below(function: Any, before: int) -> None:
+    """Of a view that an operation made of what it made before, the nodes of that are born, too.
+
+    A write into the view parts it from its node, and no other one would lead to them.
+    """
+    if _get_sequence_nr() == before + 1:
+        return
+    birth = (*function.metadata[KEY][:SHAPE], None, None, None)
+    pending = [function]
+    for above in pending:  # it grows
+        for under, _ in above.next_functions:
+            if under is not None and before <= under._sequence_nr() < LEAF_RANK:
+                metadata = under.metadata
+                if KEY not in metadata:
+                    metadata[KEY] = birth
+                    pending.append(under)
+
+
 def _node_of(tensor: Any) -> Any:
     try:
         return tensor.grad_fn
@@ -475,4 +536,6 @@ def emit_write(memory: Memory, version: int, op: str, call_site: CallSite, began
 source.passing |= {
     *(kind.__torch_function__.__code__ for kind in (Forward, Numbered, Arriving)),
     Forward._special.__code__,
+    Forward._of_others.__code__,
+    _enabled.__code__,
 }

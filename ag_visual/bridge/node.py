@@ -44,6 +44,7 @@ from ag_visual.bridge.saved import (
     read_saved,
     read_unpacked,
     saved_value,
+    stand_in,
 )
 from ag_visual.events.live import FIRST, SavedField
 from ag_visual.events.log import BREAK, EventLog, HookField, Saved as SavedColumns
@@ -62,6 +63,9 @@ FIRST_RANK: Final = 4
 SHAPE: Final = 6
 RESULT: Final = 8
 """Where in a `Birth` some of that is; `saved.UNPACKED` is another one."""
+
+LEAF_RANK: Final = 2**64 - 1
+"""torch's sequence number of all leaves."""
 
 HOOKS: Final = "ag_visual hooks"
 """Of a node's metadata: hooks that were added to its tensors."""
@@ -122,6 +126,8 @@ class TorchNode:
         self.breaks: tuple[str, list[Any]] | None = None
         if kind.name is None:
             self._name = learned_name(kind, function)
+            if kind.name is None and not kind.custom:
+                self.kind = stand_in(kind, self._name)
         if metadata and (len(metadata) > 1 or KEY not in metadata):
             self.freed, self.hooks = metadata.get(FREED), metadata.get(HOOKS)
             self.breaks = metadata.get(BREAKS)
@@ -313,7 +319,10 @@ class TorchNode:
             grad = None if variable is None else variable.grad
             if grad is None or not grad.is_cpu or grad.layout is not torch.strided:
                 return None
-            return variable._version, kept_array(grad).flat[:FIRST]
+            try:
+                return variable._version, kept_array(grad).flat[:FIRST]
+            except (TypeError, RuntimeError):  # without values
+                return None
 
     def leaf_writes(self) -> int:
         """How often a leaf's values were written."""

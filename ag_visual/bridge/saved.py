@@ -85,6 +85,20 @@ def learned_name(kind: Kind, function: Any) -> str:
     return name
 
 
+def stand_in(kind: Kind, name: str) -> type:
+    """A class with the name of nodes that have none of their own in Python: of all of torch's
+    `_foreach` functions, scripted graphs and extensions in C++ it is one.
+    """
+    found = _stand_ins.get(name)
+    if found is None:
+        found = type(name, (), {})
+        kinds[found] = Kind(name=name, tensors=kind.tensors, values=kind.values)
+        _stand_ins[name] = found
+    return found
+
+
+_stand_ins: Final[dict[str, type]] = {}
+
 KEY: Final = "ag_visual"
 """Of a node's metadata: a `node.Birth` until somebody looks, then its `TorchNode`."""
 
@@ -197,6 +211,13 @@ def saved_value(function: Any, name: str) -> Any:
 
     Also None where a hook packed it.
     """
+    if torch._C._len_torch_dispatch_stack():
+        with torch._C._DisableTorchDispatch():  # modes of the program's would see it
+            return _saved_value(function, name)
+    return _saved_value(function, name)
+
+
+def _saved_value(function: Any, name: str) -> Any:
     whole, _, index = name.partition("[")
     for own, raw_name, attribute in kinds[type(function)].tensors:
         if own != whole:

@@ -45,6 +45,17 @@ def leave(mode: Forward) -> int | None:
     return above
 
 
+def enter(mode: Forward) -> None:
+    """Put a mode into this thread's stack, below those of the program: a block of one of them that
+    it is in ends by taking out the highest. The one of `set_default_device` stays the lowest.
+    """
+    height = torch._C._len_torch_function_stack()
+    default = getattr(torch._GLOBAL_DEVICE_CONTEXT, "device_context", None)
+    if height and torch._C._get_function_stack_at(0) is default:
+        height -= 1
+    put_back(mode, height)
+
+
 def put_back(mode: Forward, above: int) -> None:
     """Put a mode into this thread's stack again, below so many others."""
     taken: list[Any] = []

@@ -10,7 +10,9 @@ from time import perf_counter_ns
 from types import MappingProxyType
 from typing import Any, Final
 
-from ag_visual.bridge.node import CODE, FIRST_RANK, SHAPE, Birth, TorchNode
+import torch
+
+from ag_visual.bridge.node import CODE, FIRST_RANK, LEAF_RANK, SHAPE, Birth, TorchNode
 from ag_visual.bridge.saved import KEY, Last
 from ag_visual.events.node_record import sequence
 
@@ -23,6 +25,21 @@ MOST_UNWIRED: Final = 4096
 Edges = Sequence[tuple[Any, int]]
 New = tuple[int, Any, Any, Edges, Any]
 """A node of torch's: its sequence number, itself, its birth or None, edges, metadata."""
+
+
+def roots_of(outputs: Any) -> list[Root]:
+    """Where a backward of these tensors or edges begins."""
+    found: list[Root] = []
+    for output in outputs:
+        if not isinstance(output, torch.Tensor):  # an edge
+            found.append((output.node, None))
+            continue
+        function = output.grad_fn
+        if function is None and output.requires_grad:
+            function = torch.autograd.graph.get_gradient_edge(output).node
+        if function is not None:
+            found.append((function, weakref.ref(output)))
+    return found
 
 
 def discover(
@@ -45,7 +62,7 @@ def discover(
     below_known: list[Edges] = []
     reached = 0  # how many are below `roots`
     # The last ones first: most of the others are found below them.
-    for beginning in roots, others:
+    for beginning, all_below in (roots, True), (others, False):
         for function, _ in reversed(beginning):
             if function in known:
                 continue
@@ -53,7 +70,7 @@ def discover(
             pending = [function]
             for function in pending:  # it grows
                 edges: Edges = ()
-                if not reached or type(function.metadata.get(KEY)) is not TorchNode:
+                if all_below or type(function.metadata.get(KEY)) is not TorchNode:
                     edges = function.next_functions
                     for under, _ in edges:
                         if under not in known:
@@ -61,7 +78,8 @@ def discover(
                             pending.append(under)
                 below_known.append(edges)
             functions += pending
-        reached = reached or len(functions)
+        if all_below:
+            reached = len(functions)
     data = [function.metadata for function in functions]
     ranks = [function._sequence_nr() for function in functions]
     found: list[Any] = [
@@ -73,7 +91,7 @@ def discover(
         known.update({each[1]: each[2] for each in order if type(each[2]) is TorchNode})
         order = [each for each in order if type(each[2]) is not TorchNode]
     order.sort(key=_rank)
-    leaves = bisect_left(order, _LEAF_RANK, key=_rank)
+    leaves = bisect_left(order, LEAF_RANK, key=_rank)
     unborn = {each[1]: each[0] for each in order[:leaves] if each[2] is None}
     if unborn:
         order = _inherited(order, unborn)
@@ -110,7 +128,7 @@ def discover(
         new.append(node)
         if node.breaks is not None:
             broken.append(node)
-        if numbers is not None and rank != _LEAF_RANK:
+        if numbers is not None and rank != LEAF_RANK:
             numbers.setdefault(rank, []).append((node.name(), node.seq))
     # What threads numbered side by side may lead to a node with a higher number than its own.
     for node, below in unwired:
@@ -152,6 +170,5 @@ def _inherited(order: list[New], unborn: dict[Any, int]) -> list[New]:
     return [(rank, one, birth or births.get(one), *rest) for rank, one, birth, *rest in order]
 
 
-_LEAF_RANK: Final = 2**64 - 1
 _rank: Final = operator.itemgetter(0)
-"""torch's sequence number, and that of all leaves."""
+"""torch's sequence number."""

@@ -347,3 +347,41 @@ def test_a_compressed_sparse_leaf_is_recorded() -> None:
         loss.backward()
     assert len(rows(found, "leaves")) == 1
     assert len(rows(watched.recording, "runs")) == len(rows(found, "nodes")) + 1
+
+
+def test_nodes_without_a_class_of_their_own_have_their_names() -> None:
+    with ag.watch(torch) as watched:
+        xs = [torch.ones(2, requires_grad=True) for _ in range(2)]
+        (one, other) = torch._foreach_exp(torch._foreach_mul(xs, 2.0))
+        (one + other).sum().backward()
+    names = texts(watched.recording, "nodes", "name")
+    assert names[:2] == ["ForeachMulBackward1Scalar", "ForeachExpBackward0"]
+    assert {row["outputs"] for row in rows(watched.recording, "nodes")[:2]} == {2}
+
+
+def norms_of(name: str, make: Any, gradient: Any) -> tuple[float, float]:
+    """The norm recorded of what arrives at a node, and that of what a hook of ours is given."""
+    given: list[float] = []
+    x = torch.linspace(-1, 1, 300, requires_grad=True)
+    y = x * 2
+    y.register_hook(lambda gradient: given.append(float(gradient.norm())))
+    with ag.watch(torch) as watched:
+        make(y).backward(gradient)
+    found = watched.recording
+    names = dict(zip(found.tables["nodes"]["seq"], texts(found, "nodes", "name"), strict=True))
+    (norm,) = [row["norm"] for row in rows(found, "runs") if names.get(row["seq"]) == name]
+    return float(norm), given[0]
+
+
+def test_what_is_given_on_in_part_or_was_written_unseen_has_its_own_norm() -> None:
+    def tripled(y: Any) -> Any:
+        z = y + 0.0
+        z.register_hook(lambda gradient: (gradient.data.mul_(3), None)[1])
+        return z + 0.0
+
+    for make, gradient in (
+        (lambda y: torch.complex(y, torch.zeros(300)), torch.full((300,), 1 + 2j)),
+        (tripled, torch.ones(300)),
+    ):
+        recorded, given = norms_of("MulBackward0", make, gradient)
+        assert recorded == pytest.approx(given)
