@@ -141,3 +141,16 @@ def test_calls_of_python_are_told_by_their_names() -> None:
     assert releases.is_python_function(event("<built-in method sum of type object at 0x7f>"))
     assert not releases.is_python_function(event("aten::add"))
     assert not releases.is_python_function(event("step(3): forward", 7))
+
+
+@pytest.mark.parametrize("problems_only", [False, True])
+def test_a_torch_that_asks_for_no_hooks_of_modules(
+    problems_only: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module = torch.nn.modules.module
+    monkeypatch.delattr(module, "_has_any_global_hook", raising=False)
+    model = torch.nn.Linear(2, 1)
+    with ag.watch(torch, problems_only=problems_only):
+        model(torch.ones(3, 2)).sum().backward()
+    assert model.weight.grad is not None
+    assert not hasattr(module, "_has_any_global_hook")
