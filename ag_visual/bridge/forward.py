@@ -118,7 +118,7 @@ class Forward(TorchFunctionMode):
         before = _get_sequence_nr()
         if not kwargs:
             result = func(*args)
-        elif "out" in kwargs:
+        elif "out" in kwargs and kwargs["out"] is not None:
             return self._special(WRITE, func, args, kwargs)
         else:
             result = func(*args, **kwargs)
@@ -346,7 +346,7 @@ class Numbered(Forward):
         before = _get_sequence_nr()
         if not kwargs:
             result = func(*args)
-        elif "out" in kwargs:
+        elif "out" in kwargs and kwargs["out"] is not None:
             return self._special(WRITE, func, args, kwargs)
         else:
             result = func(*args, **kwargs)

@@ -45,7 +45,7 @@ def discover(
     below_known: list[Edges] = []
     reached = 0  # how many are below `roots`
     # The last ones first: most of the others are found below them.
-    for beginning in roots, others:
+    for beginning, all_below in (roots, True), (others, False):
         for function, _ in reversed(beginning):
             if function in known:
                 continue
@@ -53,7 +53,7 @@ def discover(
             pending = [function]
             for function in pending:  # it grows
                 edges: Edges = ()
-                if not reached or type(function.metadata.get(KEY)) is not TorchNode:
+                if all_below or type(function.metadata.get(KEY)) is not TorchNode:
                     edges = function.next_functions
                     for under, _ in edges:
                         if under not in known:
@@ -61,7 +61,8 @@ def discover(
                             pending.append(under)
                 below_known.append(edges)
             functions += pending
-        reached = reached or len(functions)
+        if all_below:
+            reached = len(functions)
     data = [function.metadata for function in functions]
     ranks = [function._sequence_nr() for function in functions]
     found: list[Any] = [

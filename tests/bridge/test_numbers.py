@@ -10,14 +10,17 @@ import _thread
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
 import ag_visual as ag
 from ag_visual.bridge import forward, threads
 from ag_visual.bridge.forward import Forward, Numbered
+from ag_visual.bridge.node import TorchNode
 from ag_visual.bridge.releases import TELLS
+from ag_visual.bridge.saved import KEY
+from ag_visual.bridge.walk import discover
 from ag_visual.core import source
 from ag_visual.events import live
 
@@ -212,3 +215,25 @@ def test_operations_of_several_nodes_and_results_have_their_line() -> None:
     assert "a @ b.T" in told["MmBackward0"]
     assert "gelu(a @ b.T)" in told["GeluBackward0"]
     assert "max(dim=0)" in told["MaxBackward0"]
+
+
+def test_what_is_known_is_not_walked_again() -> None:
+    class Known:
+        metadata: ClassVar[Any] = {KEY: TorchNode()}
+
+        def _sequence_nr(self) -> int:
+            return 3
+
+        @property
+        def next_functions(self) -> Any:
+            raise AssertionError("a chain would be walked again at each look")
+
+    assert discover((), [(Known(), None)], 0) == ([], {})
+
+
+def test_an_output_that_is_none_is_no_write() -> None:
+    with ag.watch(torch):
+        x = torch.ones(3, 2, requires_grad=True)
+        assert line_of(torch.nn.functional.normalize(x)) == "torch.nn.functional.normalize(x)"
+        assert line_of(torch.add(x, x, out=None)) == "torch.add(x, x, out=None)"
+        assert line_of(torch.norm(x, dim=0)) == "torch.norm(x, dim=0)"

@@ -119,8 +119,16 @@ class _Edges:
         self._without: set[Any] = set()  # known kinds that have none
 
     def none_of(self, nodes: Iterable[LiveNode]) -> bool:
-        """Whether it is known that none of these nodes has one."""
-        return {node.kind for node in nodes} <= self._without
+        """Whether it is known that none of these nodes has one: squares have none."""
+        if {node.kind for node in nodes} <= self._without:
+            return True
+        known, without = self._known, self._without
+        for node in nodes:
+            if node.kind not in without:
+                edge = known.get(node.kind)
+                if edge is None or not _is_power(edge) or _power(node) is not None:
+                    return False
+        return True
 
     def of(self, nodes: Iterable[LiveNode]) -> dict[Any, _Edge | None]:
         """Those of the kinds of these nodes."""
