@@ -58,8 +58,8 @@ def table(module: str, name: str) -> list[Any]:
     # each frame, for the unittest that runs: ten times the work of the samples, and there is none.
     for helper in ("common_utils", "opinfo.core"):
         known = sys.modules[f"{internal}.{helper}"]
-        assert callable(known.extract_test_fn)
-        known.extract_test_fn = lambda: None
+        if hasattr(known, "extract_test_fn"):  # that of 2.5 does not look
+            known.extract_test_fn = lambda: None
     return found
 
 

@@ -29,7 +29,9 @@ _TRACERS: Final = (
     (torch._C, "_create_function_from_trace_with_dict"),
     (torch._C.ScriptModule, "_create_method_from_trace"),
     (torch._C.ScriptModule, "_create_method_from_trace_with_dict"),
+    (_module, "_has_any_global_hook"),
 )
+"""What reads a program, and what `torch.compile` asks for hooks; older releases lack some."""
 _CAPTURES: Final = (
     ("convert_frame", "get_traced_fn"),
     ("functional_export", "get_traced_fn"),
@@ -90,7 +92,7 @@ class Aside:
             for owner, name in _TRACERS
             if name in vars(owner)
         }
-        has, any_hook = torch.overrides.has_torch_function, _module._has_any_global_hook
+        has = torch.overrides.has_torch_function
 
         def has_torch_function(relevant_args: Any) -> bool:
             height, at = torch._C._len_torch_function_stack(), torch._C._get_function_stack_at
@@ -99,15 +101,7 @@ class Aside:
             enabled = torch._C._is_torch_function_enabled()
             return enabled and any(_overrides(type(each)) for each in relevant_args)
 
-        def _has_any_global_hook() -> Any:
-            self.step()
-            try:
-                return any_hook()
-            finally:
-                self.back()
-
         found[torch.overrides, "has_torch_function"] = has_torch_function
-        found[_module, "_has_any_global_hook"] = _has_any_global_hook
         return found
 
     def step(self) -> None:

@@ -96,11 +96,35 @@ def test_a_written_saved_tensor_has_both_versions() -> None:
     assert field.shape == (2,)
 
 
+@pytest.mark.usefixtures("older")
+@pytest.mark.parametrize("problems_only", [False, True])
+def test_lines_are_as_long_known_as_their_nodes_and_none_is_given_by_chance(
+    problems_only: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(forward, "MOST_LINES", 50)
+    x = torch.ones(3, requires_grad=True)
+    with ag.watch(torch, problems_only=problems_only):
+        assert type(live.engines[0]._mode) is forward.Forward  # type: ignore[attr-defined]
+        early = x.tanh()
+        with torch._C.DisableTorchFunction():
+            unseen = x.exp()
+        for _ in range(100):
+            early.neg()
+        for tensor, known in ((early, True), (unseen, False)):
+            tensor.add_(1)
+            with pytest.raises(RuntimeError, match="inplace") as error:
+                tensor.sum().backward()
+            notes = "".join(getattr(error.value, "__notes__", ()))
+            assert ("x.tanh()" in notes and "tensor.add_(1)" in notes) is known
+            assert known or not notes
+
+
 def test_whether_hooks_pack_is_seen_without_a_name_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
     with torch.autograd.graph.saved_tensors_hooks(lambda t: t, lambda t: t):
         assert releases.packing_now()
     assert not releases.packing_now()
-    monkeypatch.delattr(torch._C._autograd, "_top_saved_tensors_default_hooks")
+    name = "_top_saved_tensors_default_hooks"
+    monkeypatch.delattr(torch._C._autograd, name, raising=False)
     with torch.autograd.graph.saved_tensors_hooks(lambda t: t, lambda t: t):
         assert releases.packing_now()
         assert torch._C._autograd._saved_tensors_hooks_is_enabled()
@@ -118,3 +142,16 @@ def test_calls_of_python_are_told_by_their_names() -> None:
     assert releases.is_python_function(event("<built-in method sum of type object at 0x7f>"))
     assert not releases.is_python_function(event("aten::add"))
     assert not releases.is_python_function(event("step(3): forward", 7))
+
+
+@pytest.mark.parametrize("problems_only", [False, True])
+def test_a_torch_that_asks_for_no_hooks_of_modules(
+    problems_only: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module = torch.nn.modules.module
+    monkeypatch.delattr(module, "_has_any_global_hook", raising=False)
+    model = torch.nn.Linear(2, 1)
+    with ag.watch(torch, problems_only=problems_only):
+        model(torch.ones(3, 2)).sum().backward()
+    assert model.weight.grad is not None
+    assert not hasattr(module, "_has_any_global_hook")
