@@ -113,6 +113,8 @@ F.grid_sample(p, grid)
 F.grid_sample(p, grid, mode="bicubic", padding_mode="reflection", align_corners=True)
 F.grid_sample(p, grid, mode="nearest", padding_mode="border")
 F.grid_sample(q, grid3, padding_mode="border")
+F.grid_sample(p[:, :0], grid, mode="bicubic")
+F.grid_sample(p[:0], grid[:0])
 t.grid_sampler_2d(p, grid, 0, 1, True)
 t.grid_sampler_3d(q, grid3, 1, 2, False)
 """

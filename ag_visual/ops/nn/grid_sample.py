@@ -187,7 +187,9 @@ def _all_taps(
 
 def _rows(F, input):
     """(N, C, ...) as pixels: (N * pixels, C)."""
-    return F.permute(input, (0, *range(2, input.ndim), 1)).reshape((-1, input.shape[1]))
+    n, channels, *sizes = input.shape  # no -1: there may be no channels
+    pixels = n * math.prod(sizes)
+    return F.permute(input, (0, *range(2, input.ndim), 1)).reshape((pixels, channels))
 
 
 def _starts(F, grid, sizes: tuple[int, ...]):
