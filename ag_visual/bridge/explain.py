@@ -19,6 +19,7 @@ from ag_visual.observe.diagnose.explain import (
     break_reason,
     forward_reasons,
     label_of,
+    left_in_source,
     placed,
     repair_of,
 )
@@ -101,7 +102,11 @@ def explain(watcher: Any, x: Any, loss: Any, frame: Any) -> Explanation:
     reached = walk([start])
     if node not in reached:
         text = f"{called} does not depend on it: no path leads from {start.name()} to it"
-        breaks = forward_reasons(x, frame, _TYPES) or _breaks(watcher, x, frame)
+        breaks = (
+            forward_reasons(x, frame, _TYPES)
+            or _breaks(watcher, x, frame)
+            or left_in_source(frame, called)
+        )
         advice = advice_of(breaks, "use it in the computation")
         return Explanation(question, (*reasons, Reason("not-connected", text), *breaks), advice)
     if reasons:
@@ -136,7 +141,7 @@ def _requires_grad(watcher: Any, x: Any, name: str, frame: Any) -> Explanation:
         "nothing asked for it: neither requires_grad=True nor requires_grad_(), and no tensor that "
         "it was computed from requires grad, as far as its operations were watched"
     )
-    breaks = _breaks(watcher, x, frame)
+    breaks = _breaks(watcher, x, frame) or left_in_source(frame, name)
     asked = "requires_grad=True for the leaves whose gradients you want"
     return Explanation(question, (Reason("not-asked", text), *breaks), advice_of(breaks, asked))
 

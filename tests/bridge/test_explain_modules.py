@@ -1,8 +1,9 @@
-"""ag.explain of a parameter that `forward` cuts off, on both engines: the line and the module."""
+"""ag.explain of what `forward` or an expression cuts off, on both engines: line and module."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -154,3 +155,38 @@ def test_what_can_be_reached_by_other_ways_is_called_unused_by_nobody(torch: Any
 
     found = asked(torch, network(torch, forward), "layers.0.weight")
     assert not [reason for reason in found.reasons if "no method of Net" in reason.text]
+
+
+@pytest.mark.parametrize(
+    ("lines", "cut", "gives"),
+    [
+        ("h = x.exp().detach() * 2", "x.exp().detach()", "a tensor outside of the graph"),
+        ("h = t.tensor((x * 2).sum().item())", "(x * 2).sum().item()", "a Python number"),
+        ("a = x.detach() * 2\nh = t.tensor(float(a.sum()))", "float(a.sum())", "a Python number"),
+        (
+            "h = t.from_numpy((x * 2).detach().numpy())",
+            "(x * 2).detach().numpy()",
+            "a NumPy array",
+        ),
+        ("h = 1 - (x > 0).float()", "x > 0", "truth values, which have no derivative"),
+        ("h = 1.0 * x.argmax()", "x.argmax()", "an index, which has no derivative"),
+    ],
+)
+@pytest.mark.parametrize("reaches", ["loss = (h * w).sum()", "loss = h.sum()"])
+def test_what_left_the_graph_inside_of_an_expression_is_read_off_the_source(
+    torch: Any, lines: str, cut: str, gives: str, reaches: str, tmp_path: Path
+) -> None:
+    text = (
+        "x = t.ones(2, requires_grad=True)\nw = t.ones(2, requires_grad=True)\n"
+        f"{lines}\n{reaches}\nfound = ag.explain(x, loss)\n"
+    )
+    (tmp_path / "cut.py").write_text(text)
+    scope = {"ag": ag, "t": torch}
+    exec(compile(text, str(tmp_path / "cut.py"), "exec"), scope)
+    found: Any = scope["found"]
+    kinds = [reason.kind for reason in found.reasons]
+    assert kinds[-1] == "graph-break" or kinds[0] == "not-connected"
+    said = str(found)
+    line = next(i for i, each in enumerate(text.splitlines(), 1) if cut in each)
+    assert f"`{cut}` at cut.py, line {line} gives {gives}" in said
+    assert f"compute without `{cut}` at cut.py, line {line}" in found.advice

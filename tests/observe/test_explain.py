@@ -149,40 +149,6 @@ def test_a_detach_for_numpy_is_told_apart(line: str, cut: str, there: bool) -> N
     assert ("remove" in repair_of(kind, site)) is not there
 
 
-@pytest.mark.parametrize(
-    ("lines", "cut", "gives"),
-    [
-        ("h = x.exp().detach() * 2", "x.exp().detach()", "a tensor outside of the graph"),
-        ("h = ag.tensor((x * 2).sum().item())", "(x * 2).sum().item()", "a Python number"),
-        ("a = x.detach() * 2\nh = ag.tensor(float(a.sum()))", "float(a.sum())", "a Python number"),
-        (
-            "h = ag.from_numpy((x * 2).detach().numpy())",
-            "(x * 2).detach().numpy()",
-            "a NumPy array",
-        ),
-        ("h = 1 - (x > 0).float()", "x > 0", "truth values, which have no derivative"),
-        ("h = 1.0 * x.argmax()", "x.argmax()", "an index, which has no derivative"),
-    ],
-)
-@pytest.mark.parametrize("reaches", ["loss = (h * w).sum()", "loss = h.sum()"])
-def test_what_left_the_graph_inside_of_an_expression_is_read_off_the_source(
-    lines: str, cut: str, gives: str, reaches: str, tmp_path: Path
-) -> None:
-    text = (
-        "x = ag.ones(2, requires_grad=True)\nw = ag.ones(2, requires_grad=True)\n"
-        f"{lines}\n{reaches}\nfound = ag.explain(x, loss)\n"
-    )
-    (tmp_path / "cut.py").write_text(text)
-    scope = {"ag": ag}
-    exec(compile(text, str(tmp_path / "cut.py"), "exec"), scope)
-    found = scope["found"]
-    assert kinds(found)[-1] == "graph-break" or kinds(found)[0] == "not-connected"
-    said = str(found)
-    line = next(i for i, each in enumerate(text.splitlines(), 1) if cut in each)
-    assert f"`{cut}` at cut.py, line {line} gives {gives}" in said
-    assert f"compute without `{cut}` at cut.py, line {line}" in found.advice  # type: ignore[attr-defined]
-
-
 def test_source_that_is_not_there_is_no_error() -> None:
     scope = {"ag": ag}
     text = "x = ag.ones(2, requires_grad=True)\nloss = ag.ones(2)\nfound = ag.explain(x, loss)"

@@ -187,7 +187,7 @@ def _explain_requires_grad(x: Tensor, label: str, frame: Any) -> Explanation:
             "that it was computed from requires grad",
         )
     ]
-    breaks = _suspects(frame, x) or _written(frame, label)
+    breaks = _suspects(frame, x) or left_in_source(frame, label)
     asked = "requires_grad=True for the leaves whose gradients you want"
     return Explanation(question, (*reasons, *breaks), advice_of(breaks, asked))
 
@@ -216,7 +216,7 @@ def _suspects(frame: Any, but: Tensor, node: Node | None = None) -> list[Reason]
     return found[:MANY]
 
 
-def _written(frame: Any, label: str) -> list[Reason]:
+def left_in_source(frame: Any, label: str) -> list[Reason]:
     """What leaves the graph in the expressions that made a variable, read off the source."""
     found = []
     for broken in breaks_in_source(frame, label.strip("`"))[:MANY]:
@@ -356,7 +356,7 @@ def _explain_path(
             forward_reasons(x, frame)
             or _saved_breaks(reached)
             or _suspects(frame, x, node)
-            or _written(frame, name)
+            or left_in_source(frame, name)
         )
         return Explanation(
             question,
