@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 import ag_visual as ag
-from ag_visual.bridge.arrays import _memories
+from ag_visual.bridge.arrays import FEWEST, _memories, memory_of
 from ag_visual.events import live
 from ag_visual.session.session import current
 
@@ -278,6 +278,21 @@ def flat(steps: int) -> int:
 
 def test_memory_of_the_watcher_is_flat_while_everything_is_recorded() -> None:
     assert flat(300) < 90_000  # a tenth of what the nodes would have that it came across
+
+
+def test_the_number_of_a_storage_that_is_gone_is_given_to_no_other() -> None:
+    with ag.watch(torch):
+        kept = [torch.ones(2) for _ in range(50)]
+        numbers = [memory_of(each).number for each in kept]  # type: ignore[union-attr]
+        for _ in range(3000):
+            numbers.append(memory_of(torch.ones(2)).number)  # type: ignore[union-attr]
+        gone = [torch.ones(2) for _ in range(2 * FEWEST)]
+        numbers += [memory_of(each).number for each in gone]  # type: ignore[union-attr]
+        gone.clear()
+        _memories.leave_out_dead()
+        assert len(set(numbers)) == len(numbers)
+        assert len(_memories) < FEWEST
+        assert [memory_of(each).number for each in kept] == numbers[:50]  # type: ignore[union-attr]
 
 
 def test_stop_inside_of_a_hook_of_every_kind() -> None:
